@@ -187,6 +187,27 @@ def test_parts_have_the_densities_of_mrbayes(part):
     assert np.ptp(priors) < PRIOR_BOUND
 
 
+def test_standard_characters_have_the_likelihoods_of_mrbayes():
+    """By their number of states, ordered or not, only variable ones, beside nucleotides under a relaxed
+    clock. The control: published +ASC, which conditions every number of states on its own."""
+    data = read("mixed")
+    lewis = time_input(replace(dated_analysis(block_analysis(FOLDER / "mixed.nex"), {})[0], asc="lewis",
+                               sites="1-24", part=(), linkage=None, model="MK+G4", prior=()))  # fmt: skip
+    assert len(lewis.alignments) == 6 and lewis.n_sites == 24
+    engine = data.model.engine
+    assert data.unrecorded == (12, 0, 0, 0, 0, 0, 0) and len(data.alignments) == 7
+    names = [n for block in engine.space.blocks for n in printed_names(engine, block)]
+    plain, wrong = data.plain_likelihood(), plain_time_likelihood(data.alignments, data.model)
+    for sample in SAMPLES["of_parts"]["mixed"]:
+        numbers = sample["numbers"]
+        tree = tree_of(sample["tree"], data, numbers["clockrate"])
+        parent, heights, order = tree.sorted()
+        rates = numbers["clockrate"] * branch_rates(data, sample)
+        given = parent, np.stack([heights, rates[order]]), {n: numbers[n] for n in names}
+        assert plain(*given) == pytest.approx(numbers["LnL"], abs=BOUND)
+        assert abs(wrong(*given) - numbers["LnL"]) > 0.1  # without the characters that are not recorded
+
+
 @pytest.mark.parametrize("prior", ["bd", "yule"])
 def test_another_tree_prior_has_other_log_priors(prior):
     """Not even by a constant."""

@@ -50,7 +50,8 @@ def parts_case(kinds, linkage: Linkage, folder):
     heights = np.repeat(np.array([0.0, 0.1, 0.5, 0.5, 1.0, 1.3])[:, None], 2, axis=1)
     tree = TreeModel("ucln", prior="skyline", pieces=2)
     model = time_model(structure_of_parts(models, linkage), tree, alignments[0].taxa, heights, 2000.0)
-    return alignments, model, [observations(own) for own in alignments]
+    observed = [observations(own, part.model.unseen) for own, part in zip(alignments, models)]
+    return alignments, model, observed
 
 
 def largest_error(run, *alignments) -> float:
@@ -92,6 +93,7 @@ def weights_of(model) -> dict[str, float]:
     return found | {f"{name}_multiplier": 0.5 for name in numbers}
 
 
+CHARACTERS = (("MK+G2+ASC", "binary"), ("MK+ASC", "standard"), ("HKY+FO+G2", "dna"))
 MIXED = (("HKY+FO+G2", "dna"), ("HKY+R2", "dna"), ("LG", "protein"), ("HKY+FO+G2", "dna"))
 
 
@@ -101,6 +103,7 @@ MIXED = (("HKY+FO+G2", "dna"), ("HKY+R2", "dna"), ("LG", "protein"), ("HKY+FO+G2
         pytest.param(MIXED, Linkage("unlinked"), id="a clock a part"),
         pytest.param(MIXED[2:], Linkage("proportional"), id="a rate a part"),
         pytest.param(MIXED[::3], Linkage("linked", {"kappa": (("p0", "p1"),)}), id="linked"),
+        pytest.param(CHARACTERS, Linkage("proportional", {}, (("p0", "p1"),)), id="characters"),
     ],
 )
 def test_parts_on_a_device(kinds, linkage, tmp_path):
@@ -110,7 +113,7 @@ def test_parts_on_a_device(kinds, linkage, tmp_path):
     settings = replace(SETTINGS, move_weights=weights_of(model))
     start = new_run(0, observed, model, settings, device="gpu")
     whole = advanced(start, 48)
-    assert len(start.on_device.forests) == len({text.count("LG") for text, _ in kinds})
+    assert len(start.on_device.forests) == len({datatype for _, datatype in kinds})
     assert whole.state.accepted.sum() > 5 and largest_error(whole, *alignments) < 1e-9
     on_cpu = advanced(new_run(0, observed, model, settings), 48)
     np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, expanded_prior, pieces_of
+from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.obeyed import require_mcmc_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
+from phloem.analysis.pieces import links_of_pieces, members_of, pieces_of_parts
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
-from phloem.data.sites import format_sites, parse_sites
+from phloem.data.sites import format_sites
 from phloem.data.translation import columns_of_site
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
@@ -24,25 +24,12 @@ from phloem.inference.mcmc.guard import Plain, plain_likelihood
 from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.settings import ChainSettings, Constraints, Priors, length_prior_text
-from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
-from phloem.io.alignment import read_characters
-from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.parts import in_part
+from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
 from phloem.model.amino_acid import MIXED_MATRICES
-from phloem.model.grammar import leaves_uninformative
 from phloem.model.model import Model
 from phloem.tree.match import folded, likely_name
 
 # What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share.
-
-
-DEFAULT_MODELS = {
-    "dna": "GTR+G4",
-    "rna": "GTR+G4",
-    "protein": "LG+G4",
-    "codon": "GY94+F3X4",
-    "doublet": "SH94K+G4",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,22 +128,7 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         if part.alignment.taxa != taxa:
             raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")
     without = _taxa_named(settings.without, taxa)
-    pieces, models, told = list[Piece](), list[PartModel](), list[str]()
-    for part, ordered in zip(parts, _ordered(settings, parts)):
-        with in_part(part.name) if len(parts) > 1 else nullcontext():
-            how = Characters(
-                ordered, settings.character_states == "own", settings.asc == "mrbayes", frozenset(without)
-            )
-            text = part.model_text
-            if text is None:
-                text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
-            own = pieces_of(part.name, part.alignment, text, how)
-            models += [_part(piece, settings) for piece in own]
-        pieces += own
-        left_out = part.alignment.n_sites - sum(piece.alignment.n_sites for piece in own)
-        if left_out:
-            kind = "uninformative" if leaves_uninformative(text) else "constant"
-            told.append(f"{left_out} characters of '{part.name}' could be {kind} and are left out")
+    pieces, models, told = pieces_of_parts(settings, parts, settings.gamma, frozenset(without))
     require_mcmc_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
     structure, priors = _shared(settings, parts, pieces, models)
     number_priors(structure, priors)
@@ -193,11 +165,6 @@ def _sites_in_file(settings: McmcSettings, part: Part, piece: Piece) -> np.ndarr
     return columns[own * width] + 1
 
 
-def _part(piece: Piece, settings: McmcSettings) -> PartModel:
-    model = model_for_alignment(piece.model_text, piece.alignment, settings.gamma)
-    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model))
-
-
 def _shared(
     settings: McmcSettings, parts: Sequence[Part], pieces: Sequence[Piece], models: Sequence[PartModel]
 ) -> tuple[ChainModel, Priors]:
@@ -205,38 +172,11 @@ def _shared(
     priors = settings.chains.priors
     if len(pieces) == 1:
         return structure_of_parts(models), priors
-    members = {p.name: [piece.name for piece in pieces if piece.part == p.name] for p in parts}
-    by_name = {part.name: part.model for part in models}
+    members, by_name = members_of(parts, pieces), {part.name: part.model for part in models}
     linkage = settings.linkage or ("proportional" if len(parts) > 1 else "linked")
-    lengths = ["lengths"] if linkage != "linked" else []
-    shared = {name: [*lengths, *(p.name for p in by_name[own[0]].free)] for name, own in members.items()}
-    links = expanded_links(settings.link, members, shared)
+    links = links_of_pieces(settings.link, members, models, linkage)
     structure = structure_of_parts(models, read_linkage(linkage, links, by_name))
     return structure, replace(priors, others=tuple(expanded_prior(text, members) for text in priors.others))
-
-
-def _ordered(settings: McmcSettings, parts: Sequence[Part]) -> list[np.ndarray]:
-    """Of every part: which of its columns have ordered states."""
-    if settings.ordered is None:
-        return [np.zeros(part.alignment.n_sites, bool) for part in parts]
-    characters = read_characters(settings.alignment, settings.block, settings.phylip_layout, True)
-    columns = parse_sites(settings.ordered, characters.n_sites, characters.charsets)
-    found, used = [], 0
-    for part in parts:
-        sites = part.sites
-        if sites is None:
-            sites = parse_sites(settings.sites or "all", characters.n_sites, characters.charsets)
-        own = np.isin(sites, columns)
-        if len(own) != part.alignment.n_sites:  # codons
-            own = np.zeros(part.alignment.n_sites, bool)
-        used += int(own.sum())
-        found.append(own)
-    if used < len(columns):
-        raise InputError(
-            f"--ordered names {len(columns) - used} column(s) that are in no part of standard characters",
-            hint="Name columns of standard characters that are not left out.",
-        )
-    return found
 
 
 def _taxa_named(names: Sequence[str], taxa: Sequence[str]) -> set[str]:

@@ -305,8 +305,10 @@ class _Analysis:
             division_model(d, self.counted, pools.get(i, ()), _n_codons(d)) for i, d in enumerate(divisions)
         ]
         reported = self.reports.options([model.text for model in models])
+        unseen = any("+ASC" in model.text for model in models)
         if self.dated:
-            return self.dated_options(divisions, models, groups), self._lines()
+            found = self.dated_options(divisions, models, groups)
+            return found | ({"asc": "mrbayes"} if unseen else {}), self._lines()
         found = self.data_options(divisions, models, groups)
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
@@ -315,7 +317,7 @@ class _Analysis:
         found |= self.starts.options(self.topology, self.chains.get("starttree") == "random", self.notes)
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
-        if any("+ASC" in model.text for model in models):
+        if unseen:
             found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()
 
@@ -358,7 +360,7 @@ class _Analysis:
         self.reports.refuse_dated()
         constraints, taxa = self.sets.chosen(self.topology), self.sets.taxa
         trees = Dated(self.data, division, models, found.pop("prior"), constraints, self.known, taxa)
-        found |= trees.options()
+        found |= trees.options() | {"ordered": self.sets.options(self.topology)["ordered"]}
         if self.sets.deleted:
             hint = "Leave the taxa out of the file, or DELETE out of the block."
             raise division.refuse("brlenspr", "DELETE is not supported where trees have a clock", hint)

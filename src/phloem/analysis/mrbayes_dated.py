@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from phloem.analysis.mrbayes_divisions import NUCLEOTIDES, Division
+from phloem.analysis.mrbayes_divisions import Division
 from phloem.analysis.mrbayes_models import DivisionModel
 from phloem.io.mrbayes import MrBayesCommand, Value
 
@@ -61,8 +61,6 @@ def what_differs(divisions: Sequence[Division]) -> str:
     if d.value("topologypr").word == "fixed":
         return " with topologypr=fixed: phloem time samples topologies"
     for one in divisions:
-        if one.datatype not in (*NUCLEOTIDES, "protein"):
-            return f" of {one.datatype} characters: in phloem time all have as many states, none is left out"
         unlike = [n for n in _OF_TREE if str(one.value(n)).lower() != str(d.value(n)).lower()]
         if unlike:
             return f" with parts that differ in {unlike[0]}: there is one dated tree of all"

@@ -13,6 +13,7 @@ from phloem.inference.mcmc.settings import Convergence
 
 if TYPE_CHECKING:
     from phloem.analysis.mcmc_record import McmcSettings
+    from phloem.analysis.reading import CharacterOptions
     from phloem.analysis.time_record import TimeTreeSettings
 
 
@@ -62,18 +63,7 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
                 "likelihoods on a GPU; chains on a CPU have float64",
                 "Choose --device gpu and data, or leave it out.",
             ),
-            Unused(
-                "asc mrbayes",
-                settings.asc == "mrbayes" and not any(part.model.unseen for part in models),
-                "+ASC, and no model here has it",
-                "Add +ASC to the model, or leave --asc out.",
-            ),
-            Unused(
-                "character-states all",
-                settings.character_states == "all" and "standard" not in kinds,
-                f"standard characters, and the data are {' and '.join(dict.fromkeys(kinds))}",
-                "Add --datatype standard, or leave it out.",
-            ),
+            *_of_characters(settings, kinds, models),
         ]
     )
     if settings.predictive:
@@ -81,12 +71,35 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
     require_gamma_used(settings.gamma, [part.model for part in models])
 
 
-def require_time_obeyed(settings: TimeTreeSettings, models: Sequence[PartModel]) -> None:
+def _of_characters(
+    settings: CharacterOptions, kinds: Sequence[str], models: Sequence[PartModel]
+) -> list[Unused]:
+    """kinds: of the data of every part."""
+    return [
+        Unused(
+            "asc mrbayes",
+            settings.asc == "mrbayes" and not any(part.model.unseen for part in models),
+            "+ASC, and no model here has it",
+            "Add +ASC to the model, or leave --asc out.",
+        ),
+        Unused(
+            "character-states all",
+            settings.character_states == "all" and "standard" not in kinds,
+            f"standard characters, and the data are {' and '.join(dict.fromkeys(kinds))}",
+            "Add --datatype standard, or leave it out.",
+        ),
+    ]
+
+
+def require_time_obeyed(
+    settings: TimeTreeSettings, kinds: Sequence[str], models: Sequence[PartModel]
+) -> None:
     """InputError for an option of `phloem time` that changes nothing."""
     tree, chains = settings.tree, settings.chains
     _refuse(
         [
             *_of_posterior(chains.stones, ["summary-tree"] if settings.summary_tree != "mcc" else []),
+            *_of_characters(settings, kinds, models),
             Unused(
                 "clock-sd log",
                 tree.clock_sd == "log" and tree.clock not in ("ucln", "autocorrelated"),

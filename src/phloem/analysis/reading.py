@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Literal
 
 import numpy as np
 
@@ -68,6 +69,18 @@ class DataOptions:
         """The files that the data are read from."""
         own = self.partitions in (None, DECLARED)
         return [self.alignment] if own else [self.alignment, str(self.partitions)]
+
+
+@dataclass(frozen=True)
+class CharacterOptions(DataOptions):
+    """What samplers can be told of standard characters, besides. ordered: columns whose states are ordered.
+    character_states: under MK each has its "own" number of states, or "all" that of the alphabet. asc: +ASC
+    as Lewis has it, or as MrBayes 3.2.7a computes it (analysis.mcmc_parts)."""
+
+    _: KW_ONLY
+    ordered: str | None = None
+    character_states: Literal["own", "all"] = "own"
+    asc: Literal["lewis", "mrbayes"] = "lewis"
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,6 @@ from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
-    plain_time_likelihood,
     sample,
     swaps_of,
     warnings_of,
@@ -116,7 +115,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     _refuse_short(settings.chains)
     data = time_input(settings)
     _refuse_improper(chains, data.model)
-    if settings.predictive and data.model.engine.unseen:
+    if settings.predictive and any(part.model.unseen for part in data.model.engine.parts):
         raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
     _refuse_too_much(chains, len(data.model.taxa), data.model.n_clocks)
     settings, sampled_why = with_engine(with_usual_samples(settings, len(data.taxa)), data)
@@ -180,7 +179,7 @@ def _sampled(
 ) -> Sampled:
     """What the chains draw, here and in other processes. settings.device: cpu or gpu."""
     assert settings.device != "auto"
-    plain = plain_time_likelihood(data.alignments, data.model)
+    plain = data.plain_likelihood()
     observed = data.observed()
     made_from = observed, data.model, settings.chains, settings.file_prefix, identity, progress
     return sample(*made_from, plain, origin, where)

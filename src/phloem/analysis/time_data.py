@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.look import dates_of_names
-from phloem.analysis.mcmc_data import DEFAULT_MODELS
+from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.obeyed import require_time_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
+from phloem.analysis.pieces import links_of_pieces, members_of, pieces_of_parts
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import check_name
@@ -20,13 +21,13 @@ from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
 from phloem.density.parameterisation import PartModel
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
+from phloem.inference.mcmc.guard import Plain
 from phloem.inference.mcmc.recipes import Observations, observations
-from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
+from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
+from phloem.inference.time.sampler import plain_time_likelihood
 from phloem.inference.time.settings import Clade, parse_age, parse_family
 from phloem.inference.time.structure import TimeModel, time_model
 from phloem.io.date_table import carries_dates
-from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.parts import in_part
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 ROOT = "root"
@@ -34,16 +35,24 @@ ROOT = "root"
 
 @dataclass(frozen=True, eq=False)
 class TimeInput:
-    """What was read: the alignments of all parts, the dates if any, and the model of everything."""
+    """What was read: the alignments of all parts, the dates if any, and the model of everything; told: what
+    else is done with the data. unrecorded: of every part, see recipes.observations."""
 
     alignments: tuple[Alignment, ...]
     dates: TipDates | None
     model: TimeModel
+    told: tuple[str, ...] = ()
+    unrecorded: tuple[int, ...] = ()
 
     def observed(self) -> list[Observations]:
         """What chains see of every part."""
-        unseen = self.model.engine.unseen
-        return [observations(own, unseen if i == 0 else ()) for i, own in enumerate(self.alignments)]
+        counts = self.unrecorded or (0,) * len(self.alignments)
+        parts = zip(self.alignments, self.model.engine.parts, counts)
+        return [observations(own, part.model.unseen, n) for own, part, n in parts]
+
+    def plain_likelihood(self) -> Plain:
+        """What the guard compares with."""
+        return plain_time_likelihood(self.alignments, self.model, self.unrecorded)
 
     @property
     def taxa(self) -> tuple[str, ...]:
@@ -70,35 +79,28 @@ def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
     return parts
 
 
-def _structure(settings: TimeTreeSettings, parts: tuple[Part, ...]) -> ChainModel:
-    """Models of all parts, and what they share."""
-    models = list[PartModel]()
-    for part in parts:
-        with in_part(part.name) if len(parts) > 1 else nullcontext():
-            text = part.model_text
-            if text is None:
-                text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
-            model = model_for_alignment(text, part.alignment, settings.gamma)
-        models.append(PartModel(part.name, model, part.alignment.n_sites, sites_per_character(model)))
-    require_time_obeyed(settings, models)
-    if len(models) == 1:
+def _structure(
+    settings: TimeTreeSettings, parts: tuple[Part, ...], pieces: Sequence[Piece], models: Sequence[PartModel]
+) -> ChainModel:
+    """Models of all pieces, and what they share."""
+    require_time_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
+    if len(pieces) == 1:
         return structure_of_parts(models)
-    linkage = read_linkage(
-        settings.linkage or "proportional", settings.link, {part.name: part.model for part in models}
-    )
-    if linkage.together and linkage.lengths != "unlinked":
+    by_name = {part.name: part.model for part in models}
+    linkage = settings.linkage or ("proportional" if len(parts) > 1 else "linked")
+    if linkage != "unlinked" and any(text.partition(":")[0].strip() == "lengths" for text in settings.link):
         raise InputError(
             "parts on one clock have a rate each or one for all",
             hint="Leave 'lengths' out of --link; with --linkage unlinked it says which parts share a clock.",
         )
-    if any(part.model.unseen for part in models[1:]):
-        raise InputError("only the first part of dated trees may have +ASC", hint="Leave +ASC out of others.")
-    return structure_of_parts(models, linkage)
+    links = links_of_pieces(settings.link, members_of(parts, pieces), models, linkage)
+    return structure_of_parts(models, read_linkage(linkage, links, by_name))
 
 
 def time_input(settings: TimeTreeSettings) -> TimeInput:
     """Read data, dates and models. Errors: InputError, ModelError that name file and taxon."""
     parts = _parts(settings)
+    pieces, models, told = pieces_of_parts(settings, parts, settings.gamma)
     alignment = parts[0].alignment
     dates, bounds, youngest = None, np.zeros((alignment.n_taxa, 2)), float("nan")
     source = settings.date_source
@@ -116,17 +118,19 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         value = settings.tree.options.get(name)
         if value is not None and not low < value < high:
             raise InputError(f"--{name} {value:g} is out of range")
+    members = members_of(parts, pieces)
     tree = replace(
         settings.tree,
-        priors=dict(_named_density(text, "--prior") for text in settings.prior),
+        priors=dict(_named_density(expanded_prior(text, members), "--prior") for text in settings.prior),
         clades=_clades(settings, alignment.taxa),
     )
     trait = settings.trait.read(alignment.taxa, settings.chains.use_data) if settings.trait else None
     if trait is not None:
         check_name(trait)
-    structure = _structure(settings, parts)
+    structure = _structure(settings, parts, pieces, models)
     model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
-    return TimeInput(tuple(part.alignment for part in parts), dates, model)
+    alignments = tuple(piece.alignment for piece in pieces)
+    return TimeInput(alignments, dates, model, tuple(told), tuple(piece.unrecorded for piece in pieces))
 
 
 def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
-from phloem.analysis.reading import DataOptions, reading_identity
+from phloem.analysis.reading import CharacterOptions, reading_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
@@ -35,7 +35,7 @@ UNTIL_CONVERGED = TimeSettings(generations=LONGEST, until_converged=True)
 
 
 @dataclass(frozen=True)
-class TimeTreeSettings(DataOptions):
+class TimeTreeSettings(CharacterOptions):
     """One analysis. dates: a table of names and dates, or where else they come from, the names for example;
     None where all taxa are of one time. model, linkage, link, gamma, prefix, redo, device: as of `phloem
     mcmc`, but that parts share a clock, "proportional" with a rate each, "linked" with one; "unlinked": each
@@ -214,9 +214,17 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),
+        **_of_characters(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **chains,
     }
+
+
+def _of_characters(settings: TimeTreeSettings) -> dict[str, object]:
+    """Of standard characters what is not as usual, which older checkpoints do not name."""
+    usual = {"ordered": None, "character_states": "own", "asc": "lewis"}
+    own = {name: getattr(settings, name) for name in usual}
+    return {name: value for name, value in own.items() if value != usual[name]}
 
 
 def _date_identity(source: DateOptions | None) -> dict[str, object] | None:

@@ -87,6 +87,9 @@ def time(
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
+    ordered: str | None = typer.Option(None, help="As of phloem mcmc, for standard characters."),
+    character_states: Literal["own", "all"] = typer.Option("own", help="As of phloem mcmc."),
+    asc: Literal["lewis", "mrbayes"] = typer.Option("lewis", help="As of phloem mcmc."),
     clock: ClockName = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
     clock_sd: Literal["cv", "log"] = CLOCK_SD,
@@ -227,7 +230,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     from phloem.cli.streams import terminal_width
 
     c, model = settings.chains, data.model
-    for text in settings.told:
+    for text in (*settings.told, *data.told):
         show_line(f"note:    {text}")
     letters = ", ".join(dict.fromkeys(own.alphabet.kind for own in data.alignments))
     show_line(f"{len(data.taxa)} taxa, {data.n_sites:,} sites, {letters}")
@@ -279,6 +282,8 @@ def _parts_text(settings: TimeTreeSettings, data: TimeInput) -> str:
     """How many, and what they share."""
     model = data.model
     n, shared = len(model.engine.parts), ", ".join(settings.link) or "nothing else"
+    if not settings.partitioned:
+        return f"{n} by numbers of states, on one clock, which share all numbers"
     if settings.linkage == "unlinked":
         clocks = "one clock" if model.n_clocks == 1 else f"{model.n_clocks} clocks"
         return f"{n} on {clocks}; shared: {shared}"

@@ -122,7 +122,16 @@ OTHERS = {
     "genetic_code": 2, "stop_codons": "mask", "block": "1", "phylip_layout": "sequential",
     "partition_name": "x", "unassigned_sites": "drop",
 }  # fmt: skip
-FREE = {"alignment", "prefix", "seed", "threads", "redo", "radius", "device"}  # may leave all as it is
+FREE = {
+    "part",
+    "alignment",
+    "prefix",
+    "seed",
+    "threads",
+    "redo",
+    "radius",
+    "device",
+}  # may leave all as is
 
 
 def outcome(given: dict) -> object:

@@ -234,8 +234,8 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("lset covarion=yes rates=gamma;", "covarion with rates"),
         ("lset coding=variable parsmodel=yes;", "parsmodel=yes"),
         ("prset brlenspr=clock:fossilization;", "fossils may be ancestors"),
-        ("prset brlenspr=clock:uniform clockvarpr=igr;", "falls with the branch's length"),
-        ("prset brlenspr=clock:uniform clockvarpr=tk02;", "log-normal about the rate above"),
+        ("prset brlenspr=clock:uniform clockvarpr=cpp;", "change at points of a Poisson process"),
+        ("prset brlenspr=clock:uniform clockvarpr=igr igrvarpr=normal(1,1);", "normal"),
         ("prset brlenspr=clock:coalescence clockratepr=exp(1);", "not fixed"),
         ("prset brlenspr=clock:coalescence growthpr=exp(1);", "growthpr=exponential is not supported"),
         ("prset brlenspr=clock:birthdeath samplestrat=diversity;", "samplestrat=diversity"),
@@ -309,7 +309,7 @@ def test_dated_trees_are_refused_by_all_their_lines_and_the_command_that_samples
     assert f"commands of line {first}-{first + 3}, {first + 5} (" in told.hint  # neither LSET nor after MCMC
     file = tmp_path / "x.nex"
     assert f"phloem time {file} --partitions {file} --tree-prior fbd (no" in told.hint
-    assert "--clock ucgd" in told.hint
+    assert "--clock white-noise" in told.hint
     told = refused(tmp_path, "prset brlenspr=clock:coalescence clockvarpr=cpp;")
     assert "--tree-prior constant --clock random" in told.hint and "--partitions" not in told.hint
     assert f"the command of line {FIRST}." in told.hint

@@ -37,6 +37,50 @@ def settings(tmp_path):
     )  # fmt: skip
 
 
+CHARACTERS = "t0 0010120\nt1 1010021\nt2 0101122\nt3 1101210\nt4 0110231\n"
+
+
+def of_characters(settings, **more):
+    file = Path(settings.alignment).with_name("characters.nex")
+    head = "#NEXUS\nbegin data; dimensions ntax=5 nchar=7; format datatype=standard; matrix\n"
+    file.write_text(f"{head}{CHARACTERS}; end;\n")
+    return replace(settings, alignment=str(file), partitions=None, **more)
+
+
+def test_standard_characters_have_their_own_numbers_of_states(settings):
+    """Every sample's likelihood is that of the pieces, which share the clock's rate and alpha; with all
+    states of the matrix it is another."""
+    own = of_characters(settings, model="MK+G4")
+    data = time_input(own)
+    assert [a.alphabet.n_states for a in data.alignments] == [2, 3, 4] and data.n_sites == 7
+    run = new_run(0, data.observed(), data.model, own.chains)
+    assert not any(name.startswith("rate{") for name in run.columns.names) and "alpha" in run.columns.names
+    start = dict(zip(("LnL", "LnPr", *run.columns.names), run.samples.numbers[0]))
+    lengths = lengths_of_heights(run.samples.parent, run.samples.sets[:, 0])[0]
+    given = run.samples.parent[0], lengths, start
+    assert data.plain_likelihood()(run.samples.parent[0], run.samples.sets[0], start) == pytest.approx(
+        start["LnL"], rel=1e-9
+    )
+    every = time_input(replace(own, character_states="all"))
+    assert len(every.alignments) == 1 and every.alignments[0].alphabet.n_states == 4
+    other = plain_likelihood(every.alignments, every.model.engine)(*given)
+    assert other != pytest.approx(start["LnL"], rel=1e-6)
+
+
+def test_options_of_characters(settings):
+    ordered = time_input(of_characters(settings, model="MK", ordered="5-6"))
+    assert [p.model.text().split("+")[0] for p in ordered.model.engine.parts] == ["MK", "MK", "ORDERED", "ORDERED"]
+    seen = time_input(of_characters(settings, model="MK+ASC", asc="mrbayes"))
+    assert seen.unrecorded == (3, 0, 0)
+    with pytest.raises(InputError, match="no model here has it"):
+        time_input(of_characters(settings, model="MK", asc="mrbayes"))
+    with pytest.raises(InputError, match="and the data are dna"):
+        time_input(replace(settings, character_states="all"))
+    plain, own = of_characters(settings, model="MK"), of_characters(settings, model="MK", ordered="5-6")
+    model = time_input(plain).model
+    assert time_identity(plain, model) != time_identity(own, model)
+
+
 @pytest.mark.parametrize("linkage", [None, "linked"])
 def test_every_sample_has_the_likelihood_of_all_parts(settings, linkage):
     own = replace(settings, linkage=linkage)

@@ -14,7 +14,6 @@ from itertools import pairwise
 import numpy as np
 
 from phloem.data.alphabet import columns_of
-from phloem.data.unseen import Unseen
 from phloem.density.parameterisation import (
     LENGTHS,
     PARTITION_RATES,
@@ -54,11 +53,6 @@ class ChainModel:
     @property
     def parts(self) -> tuple[PartModel, ...]:
         return self.parameterisation.parts
-
-    @property
-    def unseen(self) -> Unseen:
-        """Characters that the first part lacks, and is conditioned on that (Mkv)."""
-        return self.parts[0].model.unseen
 
     @cached_property
     def space(self) -> Space:

@@ -118,9 +118,12 @@ def close_trace(prefix: str, run: AnyRun) -> None:
 # The likelihood by the plain path, for the guard.
 
 
-def plain_time_likelihood(alignments: Sequence[Alignment], model: TimeModel) -> Plain:
-    """A function (parent, (heights, rates), numbers of a trace) → log-likelihood from scratch, in NumPy."""
-    plain = plain_likelihood(alignments, model.engine)
+def plain_time_likelihood(
+    alignments: Sequence[Alignment], model: TimeModel, unrecorded: Sequence[int] = ()
+) -> Plain:
+    """A function (parent, (heights, rates), numbers of a trace) → log-likelihood from scratch, in NumPy.
+    unrecorded: of every part, see recipes.observations."""
+    plain = plain_likelihood(alignments, model.engine, unrecorded)
 
     def log_likelihood(parent: np.ndarray, sets: np.ndarray, numbers: Mapping[str, float]) -> float:
         heights, trees = sets[HEIGHTS], list[Tree]()

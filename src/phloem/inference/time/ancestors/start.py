@@ -122,7 +122,7 @@ def require_ancestors(engine: ChainModel) -> None:
         told = "one part, and there are several"
     elif not 4 <= len(model.invariant_frequencies) <= MOST_STATES_OF_ALL:
         told = f"4 to {MOST_STATES_OF_ALL} states, nucleotides, amino acids and codons"
-    elif engine.unseen:
+    elif engine.parts[0].model.unseen:
         told = "all columns, and +ASC leaves some unseen"
     elif model.invariant > 0.0:
         told = "sites that can change, without +I"

@@ -1,0 +1,97 @@
+"""Parts of the data as samplers have them, each with its model: standard characters by their number of
+states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Literal
+
+import numpy as np
+
+from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, pieces_of
+from phloem.analysis.reading import CharacterOptions, Part
+from phloem.data.sites import parse_sites
+from phloem.density.parameterisation import LengthLinkage, PartModel
+from phloem.errors import InputError
+from phloem.inference.mcmc.structure import sites_per_character
+from phloem.io.alignment import read_characters
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.parts import in_part
+from phloem.model.grammar import leaves_uninformative
+
+DEFAULT_MODELS = {
+    "dna": "GTR+G4",
+    "rna": "GTR+G4",
+    "protein": "LG+G4",
+    "codon": "GY94+F3X4",
+    "doublet": "SH94K+G4",
+}
+
+
+def pieces_of_parts(
+    settings: CharacterOptions, parts: Sequence[Part], gamma: Literal["mean", "median"],
+    without: frozenset[str] = frozenset(),
+) -> tuple[list[Piece], list[PartModel], list[str]]:  # fmt: skip
+    """Of all parts their pieces, the model of each, and in words what is left out. without: names of taxa.
+    Errors: InputError, ModelError that name the part."""
+    pieces, models, told = list[Piece](), list[PartModel](), list[str]()
+    for part, ordered in zip(parts, _ordered(settings, parts)):
+        with in_part(part.name) if len(parts) > 1 else nullcontext():
+            how = Characters(ordered, settings.character_states == "own", settings.asc == "mrbayes", without)
+            text = part.model_text
+            if text is None:
+                text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
+            own = pieces_of(part.name, part.alignment, text, how)
+            models += [_part(piece, gamma) for piece in own]
+        pieces += own
+        left_out = part.alignment.n_sites - sum(piece.alignment.n_sites for piece in own)
+        if left_out:
+            kind = "uninformative" if leaves_uninformative(text) else "constant"
+            told.append(f"{left_out} characters of '{part.name}' could be {kind} and are left out")
+    return pieces, models, told
+
+
+def _part(piece: Piece, gamma: Literal["mean", "median"]) -> PartModel:
+    model = model_for_alignment(piece.model_text, piece.alignment, gamma)
+    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model))
+
+
+def members_of(parts: Sequence[Part], pieces: Sequence[Piece]) -> dict[str, list[str]]:
+    """Names of the pieces of every part."""
+    return {p.name: [piece.name for piece in pieces if piece.part == p.name] for p in parts}
+
+
+def links_of_pieces(
+    link: Sequence[str], members: Mapping[str, Sequence[str]], models: Sequence[PartModel],
+    linkage: LengthLinkage,
+) -> tuple[str, ...]:  # fmt: skip
+    """--link of the pieces: those of a part share its parameters, and are one in their lengths."""
+    by_name = {part.name: part.model for part in models}
+    lengths = ["lengths"] if linkage != "linked" else []
+    shared = {name: [*lengths, *(p.name for p in by_name[own[0]].free)] for name, own in members.items()}
+    return expanded_links(link, members, shared)
+
+
+def _ordered(settings: CharacterOptions, parts: Sequence[Part]) -> list[np.ndarray]:
+    """Of every part: which of its columns have ordered states."""
+    if settings.ordered is None:
+        return [np.zeros(part.alignment.n_sites, bool) for part in parts]
+    characters = read_characters(settings.alignment, settings.block, settings.phylip_layout, True)
+    columns = parse_sites(settings.ordered, characters.n_sites, characters.charsets)
+    found, used = [], 0
+    for part in parts:
+        sites = part.sites
+        if sites is None:
+            sites = parse_sites(settings.sites or "all", characters.n_sites, characters.charsets)
+        own = np.isin(sites, columns)
+        if len(own) != part.alignment.n_sites:  # codons
+            own = np.zeros(part.alignment.n_sites, bool)
+        used += int(own.sum())
+        found.append(own)
+    if used < len(columns):
+        raise InputError(
+            f"--ordered names {len(columns) - used} column(s) that are in no part of standard characters",
+            hint="Name columns of standard characters that are not left out.",
+        )
+    return found
