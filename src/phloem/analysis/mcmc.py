@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.analysis.division import Processes, divide
 from phloem.analysis.json_record import json_text
-from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
+from phloem.analysis.mcmc_data import ChainInput, chain_input
 from phloem.analysis.mcmc_draws import Drawn, Told
 from phloem.analysis.mcmc_of_draws import files_of_draws, made_before, write_of_draws
 from phloem.analysis.mcmc_options import command_line
@@ -27,6 +27,7 @@ from phloem.analysis.mcmc_record import (
 )
 from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.outputs import check_outputs
+from phloem.analysis.pieces import taxon_of
 from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import write_split_tables

@@ -12,7 +12,7 @@ from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.obeyed import require_mcmc_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.analysis.pieces import links_of_pieces, members_of, pieces_of_parts
+from phloem.analysis.pieces import links_of_pieces, members_of, pieces_of_parts, taxa_named, taxon_of
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
@@ -27,7 +27,6 @@ from phloem.inference.mcmc.settings import ChainSettings, Constraints, Priors, l
 from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
 from phloem.model.amino_acid import MIXED_MATRICES
 from phloem.model.model import Model
-from phloem.tree.match import folded, likely_name
 
 # What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share.
 
@@ -127,8 +126,7 @@ def chain_input(settings: McmcSettings) -> ChainInput:
     for part in parts:
         if part.alignment.taxa != taxa:
             raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")
-    without = _taxa_named(settings.without, taxa)
-    pieces, models, told = pieces_of_parts(settings, parts, settings.gamma, frozenset(without))
+    pieces, models, told = pieces_of_parts(settings, parts, settings.gamma)
     require_mcmc_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
     structure, priors = _shared(settings, parts, pieces, models)
     number_priors(structure, priors)
@@ -179,22 +177,6 @@ def _shared(
     return structure, replace(priors, others=tuple(expanded_prior(text, members) for text in priors.others))
 
 
-def _taxa_named(names: Sequence[str], taxa: Sequence[str]) -> set[str]:
-    """The taxa of some names, blanks and case as in NEXUS."""
-    return {taxon_of(name, taxa) for name in names}
-
-
-def taxon_of(name: str, taxa: Sequence[str]) -> str:
-    """The taxon of a name, blanks and case as in NEXUS; InputError without one."""
-    for taxon in taxa:
-        if folded(taxon) == folded(name):
-            return taxon
-    near = likely_name(name, taxa)
-    raise InputError(
-        f"there is no taxon '{name}'", hint=f"Did you mean '{near}'?" if near else "Check its spelling."
-    )
-
-
 def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
     """ "name: taxon, …" of a split that all trees have, "name negative: taxon, …" of one that none has, and
     "name partial: taxon, … | taxon, …" of two sets of taxa that a branch of all trees separates."""
@@ -207,7 +189,7 @@ def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
         if not colon or not all(all(own) for own in sets) or len(sets) != 1 + (kind == "partial"):
             hint = "Write 'name: taxon, …', 'name negative: taxon, …' or 'name partial: taxon, … | taxon, …'."
             raise InputError(f"'{text}' is no constraint", hint=hint)
-        chosen = [_taxa_named(own, taxa) for own in sets]
+        chosen = [taxa_named(own, taxa) for own in sets]
         found[kind].append(tuple(tuple(i for i, t in enumerate(taxa) if t in own) for own in chosen))
     partial = tuple((one, other) for one, other in found["partial"])
     return Constraints(tuple(x for (x,) in found["hard"]), partial, tuple(x for (x,) in found["negative"]))

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from phloem.analysis.mcmc_ancestral import ENDING as STATES
 from phloem.analysis.mcmc_ancestral import TREE_ENDING, node_states, write_states
-from phloem.analysis.mcmc_data import ChainInput, taxon_of
+from phloem.analysis.mcmc_data import ChainInput
 from phloem.analysis.mcmc_draws import Drawn, Told
 from phloem.analysis.mcmc_predictive import ENDING as PREDICTIVE
 from phloem.analysis.mcmc_predictive import predictive_checks, require_simulated
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.mcmc_sites import ENDING as SITES
 from phloem.analysis.mcmc_sites import all_left_out, site_tables, write_sites
+from phloem.analysis.pieces import taxon_of
 from phloem.analysis.selection import ENDING as SELECTION
 from phloem.analysis.selection import has_classes, write_selection
 from phloem.inference.mcmc.checkpoint import KEPT

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.mcmc_start import METHODS, RANDOM, start_identity
 from phloem.analysis.outputs import check_outputs
-from phloem.analysis.reading import CharacterOptions, reading_identity
+from phloem.analysis.reading import SampledDataOptions, reading_identity
 from phloem.analysis.split_tables import SPLIT_TABLES
 from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError
@@ -49,14 +49,14 @@ def heating_text(chains: ChainSettings) -> str:
 
 
 @dataclass(frozen=True)
-class McmcSettings(CharacterOptions):
+class McmcSettings(SampledDataOptions):
     """One analysis. model: None takes the default for the data type (analysis.mcmc_data); with partitions,
     that of the subsets to which their file gives none. linkage, link: what parts share
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
     bionj, upgma or a tree file; start_tree: the name or number of one of its trees (analysis.mcmc_start).
     prefix: of every file written; None takes the alignment's name in the working directory. device: of the
     likelihood; auto lets phloem choose, and the record says what it chose. redo: replace files that exist.
-    without: taxa that are left out. outgroup: a taxon that the consensus hangs from. constraint: "name:
+    outgroup: a taxon that the consensus hangs from. constraint: "name:
     taxon, taxon, …", splits that every tree has, and others as --constraint. consensus: which one is written.
     of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise. report:
     whether PREFIX.html is written. site_table, ancestral, predictive: what is made of single draws
@@ -72,7 +72,6 @@ class McmcSettings(CharacterOptions):
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"
-    without: tuple[str, ...] = ()
     outgroup: str | None = None
     constraint: tuple[str, ...] = ()
     consensus: ConsensusRule = "majority"

@@ -358,12 +358,13 @@ class _Analysis:
         self.notes += self.chains.notes
         self.starts.refuse_dated()
         self.reports.refuse_dated()
-        constraints, taxa = self.sets.chosen(self.topology), self.sets.taxa
-        trees = Dated(self.data, division, models, found.pop("prior"), constraints, self.known, taxa)
-        found |= trees.options() | {"ordered": self.sets.options(self.topology)["ordered"]}
-        if self.sets.deleted:
-            hint = "Leave the taxa out of the file, or DELETE out of the block."
-            raise division.refuse("brlenspr", "DELETE is not supported where trees have a clock", hint)
+        constraints, taxa = self.sets.chosen(self.topology), self.sets.kept
+        gone = self.sets.deleted_names
+        trees = Dated(self.data, division, models, found.pop("prior"), constraints, self.known, taxa, gone)
+        for said, name, why in trees.unused():
+            self.note(said, why, name)
+        of_data = self.sets.options(self.topology)
+        found |= trees.options() | {name: of_data[name] for name in ("without", "ordered")}
         found |= self.chains.dated_options()
         self.notes += ["outgroup: no meaning, dated trees have a root"] if self.sets.outgroup else []
         return {k: v for k, v in found.items() if v not in (None, [], "")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,7 +162,7 @@ class Dated:
     """What a block says about dated trees. file: of the data. division: the first one, whose tree is that of
     all. models: of substitution, of every division; priors: of their numbers, as --prior has them.
     constraints: of topologypr, by name, each (kind, sets of taxa, command). known: calibrations, the last of
-    a name holds. taxa: all of the file."""
+    a name holds. taxa: of the trees; deleted: names of those that are not."""
 
     file: str
     division: Division
@@ -171,6 +171,7 @@ class Dated:
     constraints: Mapping[str, tuple[str, Sequence[Sequence[str]], MrBayesCommand]]
     known: Sequence[Known]
     taxa: Sequence[str]
+    deleted: Collection[str] = ()
 
     def options(self) -> dict[str, Any]:
         """Options of `phloem time`, but those of data and run. InputError for what is another model there."""
@@ -314,7 +315,7 @@ class Dated:
                 found["calibrate"].append(f"{'root' if whole else name}={density}")
                 rooted = rooted or whole
         for one in known.values():
-            self._refuse_unused(one)
+            self._refuse_age(one)
         if not rooted and kind != "coalescence":
             found["calibrate"].append(f"root={self._tree_age()}")
         return found
@@ -326,18 +327,25 @@ class Dated:
         held = {one.name.lower(): one for one in self.known}
         return [one for one in held.values() if not "unconstrained".startswith(one.age.word)]
 
-    def _refuse_unused(self, one: Known) -> None:
-        """Of a taxon: a living one has the age 0. Of a constraint that no tree has."""
+    def unused(self) -> list[tuple[MrBayesCommand, str, str]]:
+        """Calibrations that MrBayes does not obey either, as clock_notes has them."""
+        living, named = {taxon.lower() for taxon in self.taxa}, self.constraints
+        gone = {taxon.lower() for taxon in self.deleted}
+        found = list[tuple[MrBayesCommand, str, str]]()
+        for one in self._ages():
+            if (name := one.name.lower()) not in living and name not in named:
+                why = "the taxon is deleted" if name in gone else "topologypr does not name it, as in MrBayes"
+                found.append((one.command, f"calibrate {one.name}", f"no meaning, {why}"))
+        return found
+
+    def _refuse_age(self, one: Known) -> None:
+        """Of a taxon: a living one has the age 0."""
         if one.name.lower() in [taxon.lower() for taxon in self.taxa]:
             if one.age.word == "fixed" and one.age.arguments in (("0",), ("0.0",), ("0.00",)):
                 return
             hint = f"Nearest: phloem time {self.file} --dates FILE, a coalescent or --tree-prior fbd."
             told = f"the age of taxon '{one.name}': this tree prior is of tips of one time here"
             raise one.command.error(told, hint)
-        told = (
-            f"'{one.name}' is calibrated, and not among the constraints of topologypr: few trees may have it"
-        )
-        raise one.command.error(told, "Add it to prset topologypr=constraints(…), or take CALIBRATE out.")
 
     def _tree_age(self) -> str:
         value = self.division.value("treeagepr") if "treeagepr" in self.division.settings else None

@@ -45,6 +45,11 @@ class Sets:
         return self.characters.taxa
 
     @property
+    def kept(self) -> list[str]:
+        """Taxa that are not deleted."""
+        return [taxon for i, taxon in enumerate(self.taxa) if i not in self.deleted]
+
+    @property
     def deleted_names(self) -> set[str]:
         return {self.taxa[i] for i in self.deleted}
 
@@ -206,7 +211,7 @@ class Sets:
 
     def chosen(self, topology: Setting | None) -> dict[str, tuple[str, list[list[str]], MrBayesCommand]]:
         """The same by name: kind, taxa of its sets, command."""
-        return {name: self.constraints[name] for name in self._chosen(topology)}
+        return {name: self._kept_constraint(name) for name in self._chosen(topology)}
 
     def _chosen(self, topology: Setting | None) -> list[str]:
         value = None if topology is None else topology.option.value
@@ -225,12 +230,17 @@ class Sets:
             found += chosen
         return found
 
-    def _constraint(self, name: str) -> str:
-        """One of them as text for --constraint."""
+    def _kept_constraint(self, name: str) -> tuple[str, list[list[str]], MrBayesCommand]:
+        """One of them without deleted taxa."""
         kind, sets, command = self.constraints[name]
         kept = [[taxon for taxon in taxa if taxon not in self.deleted_names] for taxa in sets]
         if not all(kept):
             raise command.error(f"all taxa of constraint '{name}' are deleted", "Leave it out.")
+        return kind, kept, command
+
+    def _constraint(self, name: str) -> str:
+        """One of them as text for --constraint."""
+        kind, kept, _ = self._kept_constraint(name)
         return f"{name}{'' if kind == 'hard' else f' {kind}'}: {' | '.join(map(', '.join, kept))}"
 
 

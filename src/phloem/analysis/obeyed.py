@@ -13,7 +13,7 @@ from phloem.inference.mcmc.settings import Convergence
 
 if TYPE_CHECKING:
     from phloem.analysis.mcmc_record import McmcSettings
-    from phloem.analysis.reading import CharacterOptions
+    from phloem.analysis.reading import SampledDataOptions
     from phloem.analysis.time_record import TimeTreeSettings
 
 
@@ -72,7 +72,7 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
 
 
 def _of_characters(
-    settings: CharacterOptions, kinds: Sequence[str], models: Sequence[PartModel]
+    settings: SampledDataOptions, kinds: Sequence[str], models: Sequence[PartModel]
 ) -> list[Unused]:
     """kinds: of the data of every part."""
     return [

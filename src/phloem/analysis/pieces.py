@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, pieces_of
-from phloem.analysis.reading import CharacterOptions, Part
+from phloem.analysis.reading import Part, SampledDataOptions
 from phloem.data.sites import parse_sites
 from phloem.density.parameterisation import LengthLinkage, PartModel
 from phloem.errors import InputError
@@ -19,6 +19,7 @@ from phloem.io.alignment import read_characters
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
 from phloem.model.grammar import leaves_uninformative
+from phloem.tree.match import folded, likely_name
 
 DEFAULT_MODELS = {
     "dna": "GTR+G4",
@@ -30,11 +31,11 @@ DEFAULT_MODELS = {
 
 
 def pieces_of_parts(
-    settings: CharacterOptions, parts: Sequence[Part], gamma: Literal["mean", "median"],
-    without: frozenset[str] = frozenset(),
-) -> tuple[list[Piece], list[PartModel], list[str]]:  # fmt: skip
-    """Of all parts their pieces, the model of each, and in words what is left out. without: names of taxa.
-    Errors: InputError, ModelError that name the part."""
+    settings: SampledDataOptions, parts: Sequence[Part], gamma: Literal["mean", "median"]
+) -> tuple[list[Piece], list[PartModel], list[str]]:
+    """Of all parts their pieces, the model of each, and in words what is left out. Errors: InputError,
+    ModelError that name the part."""
+    without = frozenset(taxa_named(settings.without, parts[0].alignment.taxa))
     pieces, models, told = list[Piece](), list[PartModel](), list[str]()
     for part, ordered in zip(parts, _ordered(settings, parts)):
         with in_part(part.name) if len(parts) > 1 else nullcontext():
@@ -73,7 +74,7 @@ def links_of_pieces(
     return expanded_links(link, members, shared)
 
 
-def _ordered(settings: CharacterOptions, parts: Sequence[Part]) -> list[np.ndarray]:
+def _ordered(settings: SampledDataOptions, parts: Sequence[Part]) -> list[np.ndarray]:
     """Of every part: which of its columns have ordered states."""
     if settings.ordered is None:
         return [np.zeros(part.alignment.n_sites, bool) for part in parts]
@@ -95,3 +96,19 @@ def _ordered(settings: CharacterOptions, parts: Sequence[Part]) -> list[np.ndarr
             hint="Name columns of standard characters that are not left out.",
         )
     return found
+
+
+def taxa_named(names: Sequence[str], taxa: Sequence[str]) -> set[str]:
+    """The taxa of some names, blanks and case as in NEXUS."""
+    return {taxon_of(name, taxa) for name in names}
+
+
+def taxon_of(name: str, taxa: Sequence[str]) -> str:
+    """The taxon of a name, blanks and case as in NEXUS; InputError without one."""
+    for taxon in taxa:
+        if folded(taxon) == folded(name):
+            return taxon
+    near = likely_name(name, taxa)
+    raise InputError(
+        f"there is no taxon '{name}'", hint=f"Did you mean '{near}'?" if near else "Check its spelling."
+    )

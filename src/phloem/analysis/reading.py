@@ -72,12 +72,14 @@ class DataOptions:
 
 
 @dataclass(frozen=True)
-class CharacterOptions(DataOptions):
-    """What samplers can be told of standard characters, besides. ordered: columns whose states are ordered.
-    character_states: under MK each has its "own" number of states, or "all" that of the alphabet. asc: +ASC
-    as Lewis has it, or as MrBayes 3.2.7a computes it (analysis.mcmc_parts)."""
+class SampledDataOptions(DataOptions):
+    """What samplers can be told of data, besides. without: names of taxa that are left out. ordered:
+    columns of standard characters whose states are ordered. character_states: under MK each has its "own"
+    number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it, or as MrBayes 3.2.7a
+    computes it (analysis.mcmc_parts)."""
 
     _: KW_ONLY
+    without: tuple[str, ...] = ()
     ordered: str | None = None
     character_states: Literal["own", "all"] = "own"
     asc: Literal["lewis", "mrbayes"] = "lewis"

@@ -101,7 +101,7 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     """Read data, dates and models. Errors: InputError, ModelError that name file and taxon."""
     parts = _parts(settings)
     pieces, models, told = pieces_of_parts(settings, parts, settings.gamma)
-    alignment = parts[0].alignment
+    alignment = pieces[0].alignment
     dates, bounds, youngest = None, np.zeros((alignment.n_taxa, 2)), float("nan")
     source = settings.date_source
     if source is None and settings.alignment != STANDARD_INPUT and carries_dates(settings.alignment):

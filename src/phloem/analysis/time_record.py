@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
-from phloem.analysis.reading import CharacterOptions, reading_identity
+from phloem.analysis.reading import SampledDataOptions, reading_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
@@ -35,7 +35,7 @@ UNTIL_CONVERGED = TimeSettings(generations=LONGEST, until_converged=True)
 
 
 @dataclass(frozen=True)
-class TimeTreeSettings(CharacterOptions):
+class TimeTreeSettings(SampledDataOptions):
     """One analysis. dates: a table of names and dates, or where else they come from, the names for example;
     None where all taxa are of one time. model, linkage, link, gamma, prefix, redo, device: as of `phloem
     mcmc`, but that parts share a clock, "proportional" with a rate each, "linked" with one; "unlinked": each
@@ -222,7 +222,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
 
 def _of_characters(settings: TimeTreeSettings) -> dict[str, object]:
     """Of standard characters what is not as usual, which older checkpoints do not name."""
-    usual = {"ordered": None, "character_states": "own", "asc": "lewis"}
+    usual: dict[str, object] = {"without": (), "ordered": None, "character_states": "own", "asc": "lewis"}
     own = {name: getattr(settings, name) for name in usual}
     return {name: value for name, value in own.items() if value != usual[name]}
 

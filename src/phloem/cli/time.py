@@ -32,6 +32,7 @@ LINKAGE = typer.Option(
 LINK = typer.Option(
     None, help="What parts share: alpha, alpha:gene1,gene2; lengths:gene1,gene2, one clock; may be repeated."
 )
+WITHOUT = typer.Option(None, help="A taxon to leave out; may be repeated.")
 CLOCK_SD = typer.Option(
     "cv",
     help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms; of autocorrelated"
@@ -87,6 +88,7 @@ def time(
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
+    without: list[str] | None = WITHOUT,
     ordered: str | None = typer.Option(None, help="As of phloem mcmc, for standard characters."),
     character_states: Literal["own", "all"] = typer.Option("own", help="As of phloem mcmc."),
     asc: Literal["lewis", "mrbayes"] = typer.Option("lewis", help="As of phloem mcmc."),

@@ -128,6 +128,35 @@ def test_constraints_are_clades_and_that_of_all_taxa_is_the_root(tmp_path):
     assert any("nodeagepr=unconstrained, as in MrBayes" in note for note in found.notes)
 
 
+def test_ages_of_what_no_tree_has_are_not_obeyed_as_in_mrbayes(tmp_path):
+    """Of constraints that topologypr does not name, and of deleted taxa, which constraints are without."""
+    ages = "calibrate k = gamma(3,1) other = gamma(2,1) ee = uniform(1,2);"
+    lines = "constraint other = cc dd;", "delete ee;", ages, "prset brlenspr=clock:birthdeath;"
+    found = block_of(tmp_path, *CLADES, *lines)
+    assert found.options["calibrate"] == ["k=gamma(9,3)", "root=gamma(1,1)"]
+    assert found.options["without"] == ["ee"] and found.options["clade"] == ["k=aa,bb"]
+    told = " ".join(found.notes)
+    assert "calibrate other: no meaning, topologypr does not name it" in told
+    assert "calibrate ee: no meaning, the taxon is deleted" in told
+    assert time_input(time_settings(found.options)).taxa == ("aa", "bb", "cc", "dd")
+
+
+@pytest.mark.parametrize(
+    ("said", "clock", "prior"),
+    [
+        ("clockvarpr=igr", "white-noise", "exponential(10)"),
+        ("clockvarpr=igr igrvarpr=uniform(0.01,2)", "white-noise", "uniform(0.01,2)"),
+        ("clockvarpr=tk02 tk02varpr=fixed(0.3)", "autocorrelated", "0.3"),
+        ("clockvarpr=bm igrvarpr=exponential(2)", "autocorrelated", "exponential(1)"),
+    ],
+)
+def test_relaxed_clocks(tmp_path, said, clock, prior):
+    found = block_of(tmp_path, f"prset brlenspr=clock:uniform {said};", "mcmc;")
+    assert found.options["clock"] == clock and f"clock_variance={prior}" in found.options["prior"]
+    assert any("no meaning while clockvarpr=bm" in note for note in found.notes) == ("=bm" in said)
+    assert time_input(time_settings(found.options)).model.clock_names == ("",)
+
+
 def test_options_stand_before_the_block(tmp_path):
     block = block_of(tmp_path, "prset brlenspr=clock:uniform;", "mcmc ngen=5000 nchains=1 temp=0.2;")
     settings, command = dated_analysis(block, {"generations": 7000, "burn_in": 0.5, "prefix": "a b"})
@@ -187,6 +216,7 @@ def test_parts_have_one_tree(tmp_path):
         ("prset applyto=(1) brlenspr=clock:uniform;", "parts that differ in brlenspr"),
         ("unlink brlens=(all);", "unlinked branch lengths"),
         ("prset applyto=(2) clockvarpr=igr;", "differ in clockvarpr"),
+        ("prset clockvarpr=igr; unlink igrbranchrates=(all);", "unlinked branch rates"),
         ("lset applyto=(2) covarion=yes;", "COV are not read from a block"),
         ("prset applyto=(2) tratiopr=beta(2,3);", "tratiopr=beta"),
     ],

@@ -69,13 +69,16 @@ def test_standard_characters_have_their_own_numbers_of_states(settings):
 
 def test_options_of_characters(settings):
     ordered = time_input(of_characters(settings, model="MK", ordered="5-6"))
-    assert [p.model.text().split("+")[0] for p in ordered.model.engine.parts] == ["MK", "MK", "ORDERED", "ORDERED"]
+    models = [part.model.text() for part in ordered.model.engine.parts]
+    assert models == ["MK", "MK", "ORDERED", "ORDERED"]
     seen = time_input(of_characters(settings, model="MK+ASC", asc="mrbayes"))
     assert seen.unrecorded == (3, 0, 0)
     with pytest.raises(InputError, match="no model here has it"):
         time_input(of_characters(settings, model="MK", asc="mrbayes"))
     with pytest.raises(InputError, match="and the data are dna"):
         time_input(replace(settings, character_states="all"))
+    fewer = time_input(of_characters(settings, model="MK", without=("t4",)))
+    assert fewer.taxa == ("t0", "t1", "t2", "t3") and all(a.n_taxa == 4 for a in fewer.alignments)
     plain, own = of_characters(settings, model="MK"), of_characters(settings, model="MK", ordered="5-6")
     model = time_input(plain).model
     assert time_identity(plain, model) != time_identity(own, model)
