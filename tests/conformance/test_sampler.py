@@ -57,7 +57,7 @@ def drawn(tips: int, sites: int, kind: str, letters, seed: int = 1) -> Alignment
 def largest_difference(alignment: Alignment, text: str, generations: int = 20) -> float:
     structure = structure_of_model(model_for_alignment(text, alignment))
     chains = ChainSettings(n_runs=1, n_chains=2, generations=generations, sample_every=generations // 2)
-    run = sample(observations(alignment, structure.unseen), structure, chains).runs[0]
+    run = sample(observations(alignment, structure.parts[0].model.unseen), structure, chains).runs[0]
     plain, names = plain_likelihood([alignment], structure), run.columns.names
     expected = [plain(*run.samples.tree_and_numbers(i, names)) for i in range(run.samples.n)]
     assert run.samples.n == 3 and np.isfinite(expected).all()

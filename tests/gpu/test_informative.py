@@ -38,7 +38,7 @@ def test_value_and_gradient_are_the_references(monkeypatch):
 def test_chains_on_a_device():
     structure = structure_of_model(model_for_alignment("MK+FO+G2+ASC{informative}", DATA))
     settings = ChainSettings(n_chains=2, sample_every=3, tuning_generations=6)
-    observed = [observations(DATA, structure.unseen)]
+    observed = [observations(DATA, structure.parts[0].model.unseen)]
     run = advanced(new_run(0, observed, structure, settings, device="gpu"), 9)
     plain = plain_likelihood([DATA], structure)
     expected = [plain(*run.samples.tree_and_numbers(i, run.columns.names)) for i in range(run.samples.n)]

@@ -107,7 +107,7 @@ def test_chains_have_the_likelihood_of_all_patterns(text, monkeypatch):
 
     def largest() -> float:
         settings = ChainSettings(n_runs=1, n_chains=2, generations=100, sample_every=20)
-        run = sample(observations(data, structures[0].unseen), structures[0], settings).runs[0]
+        run = sample(observations(data, structures[0].parts[0].model.unseen), structures[0], settings).runs[0]
         off = []
         for i in range(1, run.samples.n):
             at = run.samples.tree_and_numbers(i, run.columns.names)

@@ -37,7 +37,7 @@ def check(alignment, text: str, generations: int, **settings) -> None:
         tuning_generations=0,
         **settings,
     )
-    run = sample(observations(alignment, structure.unseen), structure, chains).runs[0]
+    run = sample(observations(alignment, structure.parts[0].model.unseen), structure, chains).runs[0]
     assert run.samples.n == 2 and run.samples.numbers[0, 0] != run.samples.numbers[1, 0]
     parent, lengths, numbers = run.samples.tree_and_numbers(-1, run.columns.names)
     assert numbers["TL"] == pytest.approx(lengths.sum())

@@ -42,7 +42,7 @@ def largest_difference(alignment: Alignment, text: str, **settings) -> float:
     model = model_for_alignment(text, alignment)
     structure = structure_of_model(model)
     chains = ChainSettings(**{"n_runs": 1, "n_chains": 2, "generations": 200, "sample_every": 20} | settings)
-    run = sample(observations(alignment, structure.unseen), structure, chains).runs[0]
+    run = sample(observations(alignment, structure.parts[0].model.unseen), structure, chains).runs[0]
     assert run.samples.n == 11 and len(np.unique(run.samples.numbers[:, 0])) > 3
     plain = plain_likelihood([alignment], structure)
     expected = np.array(
