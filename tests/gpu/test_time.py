@@ -36,7 +36,7 @@ def case(text: str, datatype: str, folder):
     return alignment, model, observed
 
 
-def parts_case(kinds, linkage: Linkage, folder):
+def parts_case(kinds, linkage: Linkage, folder, clock="ucln"):
     """(alignments, model, observations) of parts of these (model, data type)."""
     alignments, models = [], []
     for i, (text, datatype) in enumerate(kinds):
@@ -48,7 +48,7 @@ def parts_case(kinds, linkage: Linkage, folder):
         model = model_for_alignment(text, alignments[i])
         models.append(PartModel(f"p{i}", model, alignments[i].n_sites, sites_per_character(model)))
     heights = np.repeat(np.array([0.0, 0.1, 0.5, 0.5, 1.0, 1.3])[:, None], 2, axis=1)
-    tree = TreeModel("ucln", prior="skyline", pieces=2)
+    tree = TreeModel(clock, prior="skyline", pieces=2)
     model = time_model(structure_of_parts(models, linkage), tree, alignments[0].taxa, heights, 2000.0)
     observed = [observations(own, part.model.unseen) for own, part in zip(alignments, models)]
     return alignments, model, observed
@@ -81,6 +81,19 @@ def test_chains_on_a_device(text, datatype, tmp_path):
     whole, half = (advanced(new_run(0, observed, model, settings, device="gpu"), n) for n in (32, 12))
     resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
     assert np.array_equal(advanced(resumed, 20).samples.numbers, whole.samples.numbers)
+
+
+@pytest.mark.parametrize("clock", ["white-noise", "autocorrelated"])
+def test_clocks_on_a_device(clock, tmp_path):
+    """Whose rates depend on how long branches last, or on those of parents."""
+    (alignment,), model, (observed,) = parts_case([("HKY+FO", "dna")], Linkage(), tmp_path, clock)
+    missing = {"hamilton_dates"} if clock == "autocorrelated" else set()
+    weights = {name: w for name, w in WEIGHTS.items() if name not in missing}
+    settings = replace(SETTINGS, move_weights=weights | {"clock_variance_multiplier": 1.0})
+    whole = advanced(new_run(0, observed, model, settings, device="gpu"), 32)
+    assert whole.state.accepted.sum() > 5 and largest_error(whole, alignment) < 1e-9
+    on_cpu = advanced(new_run(0, observed, model, settings), 32)
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
 
 
 def weights_of(model) -> dict[str, float]:
