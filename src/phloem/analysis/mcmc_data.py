@@ -11,8 +11,14 @@ import numpy as np
 from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.obeyed import require_mcmc_obeyed
-from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.analysis.pieces import links_of_pieces, members_of, pieces_of_parts, taxa_named, taxon_of
+from phloem.analysis.pieces import (
+    linkage_of,
+    members_of,
+    pieces_of_parts,
+    shared_structure,
+    taxa_named,
+    taxon_of,
+)
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
@@ -170,10 +176,8 @@ def _shared(
     priors = settings.chains.priors
     if len(pieces) == 1:
         return structure_of_parts(models), priors
-    members, by_name = members_of(parts, pieces), {part.name: part.model for part in models}
-    linkage = settings.linkage or ("proportional" if len(parts) > 1 else "linked")
-    links = links_of_pieces(settings.link, members, models, linkage)
-    structure = structure_of_parts(models, read_linkage(linkage, links, by_name))
+    members = members_of(parts, pieces)
+    structure = shared_structure(linkage_of(settings.linkage, parts), settings.link, members, models)
     return structure, replace(priors, others=tuple(expanded_prior(text, members) for text in priors.others))
 
 

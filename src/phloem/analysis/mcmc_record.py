@@ -10,7 +10,7 @@ from typing import Any, Literal
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.mcmc_start import METHODS, RANDOM, start_identity
 from phloem.analysis.outputs import check_outputs
-from phloem.analysis.reading import SampledDataOptions, reading_identity
+from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.split_tables import SPLIT_TABLES
 from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError
@@ -50,7 +50,7 @@ def heating_text(chains: ChainSettings) -> str:
 
 @dataclass(frozen=True)
 class McmcSettings(SampledDataOptions):
-    """One analysis. model: None takes the default for the data type (analysis.mcmc_data); with partitions,
+    """One analysis. model: None takes the default for the data type (analysis.pieces); with partitions,
     that of the subsets to which their file gives none. linkage, link: what parts share
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
     bionj, upgma or a tree file; start_tree: the name or number of one of its trees (analysis.mcmc_start).
@@ -250,7 +250,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.
-_NEW = ("without", "ordered", "character_states", "asc", "constraint")
+_NEW = ("constraint",)
 _NEW_OF_CHAINS = (
     "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
     "stone_shape", "usual_weights", "fixed_topology", "precision",
@@ -289,6 +289,7 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
         **reading_identity(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **start_identity(settings.start, settings.start_tree),
+        **sampled_identity(settings),
         **{name: getattr(settings, name) for name in _NEW if getattr(settings, name) != getattr(usual, name)},
         **chains,
     }

@@ -10,11 +10,12 @@ from typing import Literal
 import numpy as np
 
 from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, pieces_of
+from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import Part, SampledDataOptions
 from phloem.data.sites import parse_sites
 from phloem.density.parameterisation import LengthLinkage, PartModel
 from phloem.errors import InputError
-from phloem.inference.mcmc.structure import sites_per_character
+from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.io.alignment import read_characters
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
@@ -63,15 +64,22 @@ def members_of(parts: Sequence[Part], pieces: Sequence[Piece]) -> dict[str, list
     return {p.name: [piece.name for piece in pieces if piece.part == p.name] for p in parts}
 
 
-def links_of_pieces(
-    link: Sequence[str], members: Mapping[str, Sequence[str]], models: Sequence[PartModel],
-    linkage: LengthLinkage,
-) -> tuple[str, ...]:  # fmt: skip
-    """--link of the pieces: those of a part share its parameters, and are one in their lengths."""
+def linkage_of(linkage: LengthLinkage | None, parts: Sequence[Part]) -> LengthLinkage:
+    """As usual parts have a rate each, and the pieces of one part none."""
+    return linkage or ("proportional" if len(parts) > 1 else "linked")
+
+
+def shared_structure(
+    linkage: LengthLinkage, link: Sequence[str], members: Mapping[str, Sequence[str]],
+    models: Sequence[PartModel],
+) -> ChainModel:  # fmt: skip
+    """Models of all pieces, and what they share: those of a part all its parameters, being one in their
+    lengths; else as --linkage and --link say of the parts."""
     by_name = {part.name: part.model for part in models}
     lengths = ["lengths"] if linkage != "linked" else []
     shared = {name: [*lengths, *(p.name for p in by_name[own[0]].free)] for name, own in members.items()}
-    return expanded_links(link, members, shared)
+    links = expanded_links(link, members, shared)
+    return structure_of_parts(models, read_linkage(linkage, links, by_name))
 
 
 def _ordered(settings: SampledDataOptions, parts: Sequence[Part]) -> list[np.ndarray]:

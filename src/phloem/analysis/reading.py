@@ -85,6 +85,13 @@ class SampledDataOptions(DataOptions):
     asc: Literal["lewis", "mrbayes"] = "lewis"
 
 
+def sampled_identity(settings: SampledDataOptions) -> dict[str, object]:
+    """What of SampledDataOptions' own is not as usual, which older checkpoints do not name."""
+    usual = SampledDataOptions("")
+    own = [f.name for f in fields(SampledDataOptions) if f.name not in DataOptions.__dataclass_fields__]
+    return {name: found for name in own if (found := getattr(settings, name)) != getattr(usual, name)}
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """A subset of the columns with its own alignment; model_text: None where neither file nor user says.

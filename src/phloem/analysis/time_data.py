@@ -12,8 +12,7 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.obeyed import require_time_obeyed
-from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.analysis.pieces import links_of_pieces, members_of, pieces_of_parts
+from phloem.analysis.pieces import linkage_of, members_of, pieces_of_parts, shared_structure
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import check_name
@@ -86,15 +85,13 @@ def _structure(
     require_time_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
     if len(pieces) == 1:
         return structure_of_parts(models)
-    by_name = {part.name: part.model for part in models}
-    linkage = settings.linkage or ("proportional" if len(parts) > 1 else "linked")
+    linkage = linkage_of(settings.linkage, parts)
     if linkage != "unlinked" and any(text.partition(":")[0].strip() == "lengths" for text in settings.link):
         raise InputError(
             "parts on one clock have a rate each or one for all",
             hint="Leave 'lengths' out of --link; with --linkage unlinked it says which parts share a clock.",
         )
-    links = links_of_pieces(settings.link, members_of(parts, pieces), models, linkage)
-    return structure_of_parts(models, read_linkage(linkage, links, by_name))
+    return shared_structure(linkage, settings.link, members_of(parts, pieces), models)
 
 
 def time_input(settings: TimeTreeSettings) -> TimeInput:

@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
-from phloem.analysis.reading import SampledDataOptions, reading_identity
+from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
@@ -214,17 +214,10 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),
-        **_of_characters(settings),
+        **sampled_identity(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **chains,
     }
-
-
-def _of_characters(settings: TimeTreeSettings) -> dict[str, object]:
-    """Of standard characters what is not as usual, which older checkpoints do not name."""
-    usual: dict[str, object] = {"without": (), "ordered": None, "character_states": "own", "asc": "lewis"}
-    own = {name: getattr(settings, name) for name in usual}
-    return {name: value for name, value in own.items() if value != usual[name]}
 
 
 def _date_identity(source: DateOptions | None) -> dict[str, object] | None:

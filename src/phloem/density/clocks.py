@@ -28,7 +28,8 @@ STRICT, BY_CV, BY_LOG, GAMMA, LOCAL, RANDOM, SHRINKAGE, WHITE_NOISE, AUTOCORRELA
     range(10)
 )
 INDEPENDENT = (BY_CV, BY_LOG, GAMMA, WHITE_NOISE)  # of each other: their branches' distances can be held
-SMOOTH = (*INDEPENDENT, AUTOCORRELATED, AUTOCORRELATED_LOG)  # coordinates of Hamiltonian dynamics
+FROM_PARENTS = (AUTOCORRELATED, AUTOCORRELATED_LOG)  # rates drawn about those of parents
+SMOOTH = (*INDEPENDENT, *FROM_PARENTS)  # coordinates of Hamiltonian dynamics
 
 
 def log_spread(kind, spread):

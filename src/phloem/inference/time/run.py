@@ -168,7 +168,7 @@ def new_run(
 def _there(model: TimeModel) -> dict[str, bool]:
     """What moves may need (move_table.Move.needs)."""
     kind, held = model.clock, model.clock in clocks.INDEPENDENT
-    along = kind in (clocks.AUTOCORRELATED, clocks.AUTOCORRELATED_LOG)
+    along = kind in clocks.FROM_PARENTS
     free = not model.fixed.issuperset(model.spread_names)
     return {
         "held": held,
