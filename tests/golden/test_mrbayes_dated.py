@@ -33,7 +33,8 @@ SAMPLES = json.loads((FOLDER / "samples.json").read_text())
 CASES = SAMPLES["cases"]
 ITS_NAMES = {"pop_size": "popsize", "net_diversification": "net_speciation"}
 ITS_NAMES |= {"relative_death": "relative_extinction", "clock_rate": "clockrate", "p_invariable": "pinvar"}
-ITS_NAMES |= {"clock_variance": "variance"}
+ITS_NAMES |= {"clock_variance": "variance", "sampling_proportion": "relative_fossilization"}
+OF_FOSSILS = ("fossils", "diverse", "fossiltip")
 BOUND = 2e-3  # of a log-likelihood of seven digits
 PRIOR_BOUND = 3e-5  # of a log prior of seven digits, by ages of seven
 
@@ -51,10 +52,20 @@ def tree_of(text: str, data: TimeInput, rate: float) -> DatedTree:
     parent, lengths = np.full(tree.n_nodes, -1), np.zeros(tree.n_nodes)
     parent[where] = np.where(tree.parent >= 0, where[tree.parent], -1)
     lengths[where] = tree.lengths
-    heights = np.zeros(tree.n_nodes)
-    for x in range(tree.n_nodes - 1):
-        heights[parent[x]] = max(heights[parent[x]], heights[x] + lengths[x] / rate)
-    return dated_tree(parent, heights)
+    return of_heights(parent, lengths / rate)
+
+
+def of_heights(parent: np.ndarray, lasts: np.ndarray) -> DatedTree:
+    """From what branches last; tips that last none are as old as their parents, ancestors."""
+    n, depth = len(parent), np.zeros(len(parent))
+    for x in range(n - 2, -1, -1):
+        depth[x] = depth[parent[x]] + lasts[x]
+    heights = np.full(n, depth.max())
+    for x in range(n - 2, -1, -1):
+        heights[x] = heights[parent[x]] - lasts[x]
+    heights[heights < 1e-7] = 0.0
+    shape = dated_tree(parent, np.arange(n))
+    return replace(shape, heights=heights, order=np.argsort(heights, kind="stable"))
 
 
 def rate_of(data: TimeInput, numbers: dict[str, float]) -> float:
@@ -84,7 +95,7 @@ def prior_of(data: TimeInput, sample: dict, prior: str | None = None) -> float:
         total += float(clade.age.log_density(np.array([age]))) if clade.age else 0.0
     own = registered()[prior] if prior else model.tree_prior
     x = np.concatenate([np.zeros(0), *(values[b.name] for b in model.parameters.blocks)])
-    g = Genealogy(tree.heights, tree.order, model.n_tips, np.zeros(0, np.int64))
+    g = Genealogy(tree.heights, tree.order, model.n_tips, np.zeros(0, np.int64), tree.parent)
     total += own.log_density(g, x, model.parameters.settings)
     return total + (_of_rates(data, sample, values) if "branches" in sample else 0.0)
 
@@ -130,6 +141,12 @@ def its_measure(name: str, data: TimeInput, numbers: dict[str, float]) -> float:
     more = 2 * math.log1p(numbers["kappa"]) if "kappa" in numbers else 0.0
     if name == "coalescence":
         more += math.log(1.5) - (len(data.taxa) - 1) * math.log(rate_of(data, numbers))
+    if name in OF_FOSSILS:  # the age of one is uniform from 0.3 to 0.9
+        more -= math.log(0.6)
+    if name == "fossils":  # a branch that lasts no time has a deviation here, of which nothing is known
+        more += numbers["prop_ancfossil"] * 3 * 0.5 * math.log(2 * math.pi)
+    if name == "fossiltip":  # of oriented trees
+        more -= (len(data.taxa) - 1) * math.log(2)
     if name == "birthdeath":
         more -= norm.logsf(0.0, 0.01, 0.004) + norm.logsf((6 - 9) / 3)
     return more
@@ -180,7 +197,7 @@ def test_parts_have_the_densities_of_mrbayes(part):
         prior = sum(term.log_density(values) for term in data.model.priors)
         age = tree.heights[ancestor_of(tree, data.model.clades[0], data.taxa)] - data.model.clades[0].offset
         prior += float(data.model.clades[0].age.log_density(np.array([age])))
-        g = Genealogy(tree.heights, tree.order, data.model.n_tips, np.zeros(0, np.int64))
+        g = Genealogy(tree.heights, tree.order, data.model.n_tips, np.zeros(0, np.int64), tree.parent)
         prior += data.model.tree_prior.log_density(g, np.zeros(0), data.model.parameters.settings)
         priors.append(prior + 2 * math.log1p(own["kappa"]) - numbers["LnPr"])
     assert np.abs(likelihoods).max() < BOUND < 0.1 < np.abs(wrong).min()
@@ -215,6 +232,19 @@ def test_another_tree_prior_has_other_log_priors(prior):
     found = [prior_of(data, s, prior) - s["numbers"]["LnPr"] for s in CASES["birthdeath"]["samples"]]
     own = [its_measure("birthdeath", data, s["numbers"]) for s in CASES["birthdeath"]["samples"]]
     assert np.ptp(np.add(found, own)) > 100 * PRIOR_BOUND
+
+
+@pytest.mark.parametrize("name", OF_FOSSILS)
+def test_living_sampled_otherwise_have_other_log_priors(name):
+    """Nor by a constant: random for diverse, and for fossils that end their lineages; diverse for random."""
+    data = read(name)
+    options = {"sampled": 0.4} | ({"sampling": "diversified"} if name == "fossils" else {})
+    parameters = data.model.tree_prior.parameters(data.model.scale, options)
+    other = replace(data, model=replace(data.model, parameters=parameters))
+    samples = CASES[name]["samples"]
+    found = [prior_of(other, s) - s["numbers"]["LnPr"] for s in samples]
+    found = np.add(found, [its_measure(name, data, s["numbers"]) for s in samples])
+    assert np.ptp(found) > 100 * PRIOR_BOUND
 
 
 def test_rates_by_the_variance_of_their_logarithms_have_another_density():

@@ -28,7 +28,8 @@ class DateOptions:
 
     dates: table; None takes them from the names: pattern (a regular expression), or a delimiter and which
     field (from 0, or -1 from the end, as for None), else the last field after | _ / @. Others as in
-    io.dates.DateReading.
+    io.dates.DateReading. tip_age: in the place of all these, "name=age" or "name=least,most" before the
+    present, 0 of taxa that are not named.
     """
 
     dates: str | None = None
@@ -41,10 +42,16 @@ class DateOptions:
     whole_years: WholeYears = "auto"
     ages: bool = False
     undated: Undated = "error"
+    tip_age: tuple[str, ...] = ()
 
     def read(self, taxa: tuple[str, ...]) -> TipDates:
         """The dates of these taxa, in their order."""
         of_table, of_names = (self.name_column, self.date_column), (self.date_pattern, self.date_delimiter)
+        if self.tip_age:
+            if self.dates is not None or any((*of_table, *of_names)) or self.date_field is not None:
+                told = "ages of tips come from --tip-age, or dates from a table or the names, not both"
+                raise InputError(told, hint="Leave one of them out.")
+            return tip_ages(self.tip_age, taxa)
         reading = DateReading(self.whole_years, self.ages, self.undated, *of_table)
         if self.dates is None:
             if any(of_table):
@@ -56,6 +63,27 @@ class DateOptions:
             hint = "Leave --dates out, or the pattern, delimiter and field."
             raise InputError("dates come from a table, or from the names, not from both", hint=hint)
         return read_dates(self.dates, taxa, reading)
+
+
+def tip_ages(texts: tuple[str, ...], taxa: tuple[str, ...]) -> TipDates:
+    """From "name=age" and "name=least,most", others 0. InputError for a taxon that there is not, or twice."""
+    ages = dict[str, tuple[float, float]]()
+    for text in texts:
+        name, _, numbers = (part.strip() for part in text.rpartition("="))
+        hint = "Write NAME=AGE or NAME=LEAST,MOST, as in --tip-age Xyelotoma=152,163."
+        try:
+            found = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            found = []
+        if not name or len(found) not in (1, 2) or not 0.0 <= found[0] <= found[-1] < float("inf"):
+            raise InputError(f"'{text}' is no age of a tip", hint=hint)
+        if name not in taxa:
+            raise InputError(f"--tip-age names a taxon that the data lack: '{name}'", taxon=name)
+        if name in ages:
+            raise InputError(f"--tip-age names '{name}' twice", taxon=name, hint="Leave one of them out.")
+        ages[name] = found[0], found[-1]
+    bounds = np.array([ages.get(name, (0.0, 0.0)) for name in taxa])
+    return TipDates(taxa, -bounds[:, 1], -bounds[:, 0], calendar=False)
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,10 @@ _OTHER_CLOCKS = {
 OF_BRANCHES = {"igrvar": "variances", "igrbranchrates": "branch rates"}
 OF_BRANCHES |= {"tk02var": "variances", "tk02branchrates": "branch rates"}
 """What LINK and UNLINK may say of the clocks that there are."""
-_TREES = ("uniform", "coalescence", "birthdeath")
+_TREES = ("uniform", "coalescence", "birthdeath", "fossilization")
 _OF_TREE = (
     "brlenspr", "topologypr", "clockvarpr", "clockratepr", "treeagepr", "nodeagepr", "speciationpr",
-    "extinctionpr", "sampleprob", "samplestrat", "popsizepr", "growthpr", "ploidy",
+    "extinctionpr", "sampleprob", "samplestrat", "fossilizationpr", "popsizepr", "growthpr", "ploidy",
 )  # fmt: skip
 _RATIOS = {"kappa": ("tratio", "tratiopr"), "omega": ("omega", "omegapr")}
 
@@ -54,8 +54,7 @@ def what_differs(divisions: Sequence[Division]) -> str:
     d = divisions[0]
     lengths, clock = d.value("brlenspr"), d.value("clockvarpr").word.lower()
     if lengths.word != "clock" or lengths.second.lower() not in _TREES:
-        ancestors = ": fossils may be ancestors of other samples there, never in phloem time"
-        return ancestors if lengths.second.lower() == "fossilization" else ""
+        return ""
     if clock not in ("strict", *_CLOCKS):
         return f" with clockvarpr={clock}: {_OTHER_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
     if d.value("topologypr").word == "fixed":
@@ -189,6 +188,8 @@ class Dated:
             tree, priors = self._coalescent()
         elif kind == "birthdeath":
             tree, priors = self._births_and_deaths()
+        elif kind == "fossilization":
+            tree, priors = self._fossils()
         else:
             tree, priors = {"tree_prior": "uniform"}, []
         return {
@@ -268,18 +269,55 @@ class Dated:
         grown = self._density("growthpr", "fixed(0)", rate, ("uniform",))
         return {"tree_prior": "exponential"}, [f"pop_size={size}", f"growth_rate={grown}"]
 
-    def _births_and_deaths(self) -> tuple[dict[str, Any], list[str]]:
+    def _sampling(self, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """What samplestrat, "random" as usual, says of those that are known: word → options."""
+        if "samplestrat" not in self.division.settings:
+            return known["random"]
+        value = self.division.value("samplestrat")
+        words = [word for word in known if word.startswith(value.word.lower())]
+        if len(words) != 1 or str(value).lower() != value.word.lower():
+            shifts = ": rates do not shift here" if len(words) == 1 else ""
+            hint = f"Choose {', '.join(known)}."
+            raise self.refuse("samplestrat", f"samplestrat={value} is not supported{shifts}", hint)
+        return known[words[0]]
+
+    def _fossils(self) -> tuple[dict[str, Any], list[str]]:
+        """Tips have ages, and may be ancestors of others."""
+        known: dict[str, dict[str, Any]] = {
+            "random": {}, "diversity": {"sampling": "diversified"}, "fossiltip": {"fossils": "ends"}
+        }  # fmt: skip
+        tree, priors = self._births_and_deaths(known)
+        found = self._numbers("fossilizationpr", "beta(1,1)")
+        if found[0] == "fixed" and not 0 < found[1][0] < 1:
+            hint = "Without fossils: clock:birthdeath."
+            raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
+        share = self._density("fossilizationpr", "beta(1,1)", known=("beta",))
+        ages = {one.name.lower(): one for one in self._ages()}
+        tips = [self._tip_age(name, ages[name.lower()]) for name in self.taxa if name.lower() in ages]
+        tree |= {"tree_prior": "fbd-root", "tip_age": [text for text in tips if text]}
+        return tree, [*priors, f"sampling_proportion={share}"]
+
+    def _tip_age(self, name: str, one: Known) -> str:
+        """As --tip-age has it; '' of a living one."""
+        kind, numbers = one.age.word.lower(), one.age.arguments or ()
+        if "=" in name or not ("uniform".startswith(kind) or "fixed".startswith(kind)):
+            told = f"the age {one.age} of taxon '{name}' is not supported"
+            raise one.command.error(told, "Choose fixed, or uniform, and a name without '='.")
+        age_density(Value("uniform", "", ("0", "1")) if kind[0] == "f" else one.age, one.command.error)
+        ages = ",".join(dict.fromkeys(numbers))
+        return "" if set(map(float, numbers)) == {0.0} else f"{name}={ages}"
+
+    def _births_and_deaths(
+        self, known: Mapping[str, dict[str, Any]] = {"random": {}}
+    ) -> tuple[dict[str, Any], list[str]]:
         d = self.division
-        if "samplestrat" in d.settings and d.value("samplestrat").word.lower() != "random":
-            hint = "Choose random."
-            raise self.refuse("samplestrat", f"samplestrat={d.value('samplestrat')} is not supported", hint)
         word, x = self._numbers("extinctionpr", "beta(1,1)")
         if word == "fixed" and not 0 < x[0] < 1:
             told = "MrBayes' density has no value at this relative extinction"
             raise self.refuse("extinctionpr", told, "Without extinction: phloem time --tree-prior yule.")
         rate = self._density("speciationpr", "exponential(10)", known=("uniform", "exponential"))
         death = self._density("extinctionpr", "beta(1,1)", known=("beta",))
-        tree: dict[str, Any] = {"tree_prior": "bd-root"}
+        tree: dict[str, Any] = {"tree_prior": "bd-root"} | self._sampling(known)
         if "sampleprob" in d.settings:
             try:
                 tree["sampled"] = float(d.value("sampleprob").word)
@@ -314,7 +352,7 @@ class Dated:
                 density = age_density(one.age, one.command.error)
                 found["calibrate"].append(f"{'root' if whole else name}={density}")
                 rooted = rooted or whole
-        for one in known.values():
+        for one in known.values() if kind != "fossilization" else ():
             self._refuse_age(one)
         if not rooted and kind != "coalescence":
             found["calibrate"].append(f"root={self._tree_age()}")

@@ -62,9 +62,8 @@ def _dated(command: str, division: Division, lines: str) -> str:
     """How phloem time samples what comes nearest to the clock and tree prior that were asked for."""
     prior = _TREE_PRIORS.get(division.value("brlenspr").second.lower(), "bd")
     kind = division.value("clockvarpr").word.lower()
-    no_ancestors = " (no sample is an ancestor of another)" if prior == "fbd" else ""
     return (
-        f"Dated trees: {command} --tree-prior {prior}{no_ancestors} --clock {_CLOCKS.get(kind, 'strict')},"
+        f"Dated trees: {command} --tree-prior {prior} --clock {_CLOCKS.get(kind, 'strict')},"
         " with --dates FILE for tips and fossils, --clade, --monophyletic and --calibrate for nodes, in the"
         f" place of {lines} (docs/time-trees.md). Without dates: this block without {lines}."
     )

@@ -15,9 +15,11 @@ from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.analysis.time_data import TimeInput, time_input
 from phloem.analysis.time_record import (
+    Ancestors,
     TimeResult,
     TimeTreeSettings,
     as_extension,
+    may_sample_ancestors,
     model_text,
     output_files,
     settings_record,
@@ -46,7 +48,7 @@ from phloem.inference.mcmc.sampler import Progress, Where, threads_of
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
-from phloem.inference.time.draws import RATES, past
+from phloem.inference.time.draws import RATES, ancestral, past
 from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
@@ -67,6 +69,7 @@ from phloem.summary.predictive import Check, checks_text
 from phloem.summary.routes import Route
 from phloem.summary.trace import trace_summary
 from phloem.summary.trees import StatesAlong
+from phloem.tree.sample import TreeSample
 
 __all__ = [
     "TimeResult",
@@ -143,6 +146,8 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     if was_finished and sampled.generations == 0 and not settings.predictive:
         return replace(result, was_finished=True)
     write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)
+    if result.ancestors:
+        write_file(f"{prefix}.ancestors.tsv", result.ancestors.text(), KEPT)
     first = first_kept(sampled.runs[0])
     draws = [run.samples for run in sampled.runs]
     write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
@@ -303,4 +308,13 @@ def _summarised(
         predictive=checks,
         routes=routes,
         swaps=swaps_of(runs),
+        ancestors=_ancestors(data.model, trees) if may_sample_ancestors(settings) else None,
     )
+
+
+def _ancestors(model: TimeModel, trees: list[TreeSample]) -> Ancestors:
+    """How often dated tips are ancestors of others."""
+    may = np.flatnonzero(model.tip_bounds[:, 1] > 0.0)
+    shares = np.stack([ancestral(own.lengths[:, may]).mean(axis=0) for own in trees])
+    order = np.argsort(-shares.mean(axis=0), kind="stable")
+    return Ancestors(tuple(model.taxa[x] for x in may[order]), shares[:, order])

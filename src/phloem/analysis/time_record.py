@@ -12,6 +12,8 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
+from phloem.density.tree_priors.fossils import kind_of
+from phloem.density.tree_priors.tree_prior import registered
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
@@ -107,10 +109,31 @@ class TimeTreeSettings(SampledDataOptions):
 
 
 @dataclass(frozen=True, eq=False)
+class Ancestors:
+    """Samples that may be ancestors of others, the likeliest first, and the shares of each run's draws in
+    which they are (R, K)."""
+
+    taxa: tuple[str, ...]
+    shares: np.ndarray
+
+    def to_json(self) -> dict[str, float]:
+        return dict(zip(self.taxa, map(plain, self.shares.mean(axis=0))))
+
+    def text(self) -> str:
+        """As a table."""
+        runs = [f"run{r + 1}" for r in range(len(self.shares))]
+        rows = ["\t".join(["sample", "ancestor", *runs])]
+        for taxon, own in zip(self.taxa, self.shares.T):
+            rows.append("\t".join([taxon, *(f"{x:.6g}" for x in (own.mean(), *own))]))
+        return "\n".join(rows) + "\n"
+
+
+@dataclass(frozen=True, eq=False)
 class TimeResult:
     """tree: that stands for the sample, median heights. parameters: all columns of the trace, but those of
     single routes of a trait, which are in routes. predictive: of simulated data sets, where they were asked
-    for. swaps: none of single chains. The rest as analysis.mcmc_record.McmcResult."""
+    for. swaps: none of single chains. ancestors: how often samples are ancestors of others, where they
+    may be. The rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -129,6 +152,7 @@ class TimeResult:
     was_finished: bool = False
     routes: tuple[Route, ...] = ()
     swaps: tuple[float, ...] = ()
+    ancestors: Ancestors | None = None
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -140,6 +164,7 @@ class TimeResult:
             "model": self.model,
             "parameters": rows,
             "predictive": [asdict(check) for check in self.predictive],
+            "sampled_ancestors": self.ancestors.to_json() if self.ancestors else {},
             "routes": [{n: plain(v) for n, v in asdict(route).items()} for route in self.routes],
             "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
             "acceptance": {
@@ -223,7 +248,10 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
 def _date_identity(source: DateOptions | None) -> dict[str, object] | None:
     if source is None:
         return None
-    return asdict(source) | {"dates": input_digest(source.dates) if source.dates else None}
+    found = asdict(source) | {"dates": input_digest(source.dates) if source.dates else None}
+    if not source.tip_age:  # of which older checkpoints say nothing
+        del found["tip_age"]
+    return found
 
 
 def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
@@ -245,6 +273,12 @@ def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
     return replace(settings, chains=replace(settings.chains, tuning_generations=tuning))
 
 
+def may_sample_ancestors(settings: TimeTreeSettings) -> bool:
+    """Whether the tree prior lets dated samples be ancestors of others."""
+    prior = registered().get(settings.tree.prior)
+    return prior is not None and prior.samples_ancestors and kind_of(settings.tree.options) == "ancestors"
+
+
 def output_files(settings: TimeTreeSettings) -> dict[str, str]:
     """File name → what it holds."""
     prefix, n_runs, stones, files = settings.file_prefix, settings.chains.n_runs, settings.chains.stones, {}
@@ -261,6 +295,8 @@ def output_files(settings: TimeTreeSettings) -> dict[str, str]:
         )
         files[f"{prefix}.past.tsv"] = "lineages and population sizes through time"
         files[f"{prefix}.past.svg"] = "the same as a picture"
+        if may_sample_ancestors(settings):
+            files[f"{prefix}.ancestors.tsv"] = "how often each sample is an ancestor of others"
         files |= trait_files(prefix) if settings.trait else {}
         if settings.predictive:
             files[f"{prefix}.predictive.tsv"] = "statistics of the data and of simulated ones"

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import typer
 
+from phloem.cli.data_options import replaced
+
 _TREE: list[tuple[str, Any, Any]] = [
     (
         "tree",
@@ -47,9 +49,36 @@ _FURTHER: list[tuple[str, Any, Any]] = [
     ("ages", bool, typer.Option(False, "--ages", help="Dates are ages: years before the present.")),
     ("undated", Literal["error", "unknown"], typer.Option("error", help="Tips without a date.")),
 ]
-OPTIONS = {name: option for name, _, option in _FURTHER}
-"""Typer's option of each, for commands that take some of them."""
+_OPTIONS = {name: (kind, option) for name, kind, option in _FURTHER}
+_FIELD = typer.Option(None, help="Dates from the names: which field is one, from 0, or the last: -1.")
+_OF_TIPS: list[tuple[str, Any, Any]] = [
+    (
+        "dates",
+        str | None,
+        typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
+    ),
+    ("date_field", int | None, _FIELD),
+    *(
+        (name, *_OPTIONS[name])
+        for name in ("date_delimiter", "date_pattern", "name_column", "date_column", "whole_years")
+    ),
+    (
+        "tip_age",
+        list[str] | None,
+        typer.Option(
+            None,
+            help="Age of a tip before the present, or least and most, NAME=152,163; else 0; may be repeated.",
+        ),
+    ),
+]
 _OF_TREE = ("tree", "index", "alignment", "datatype", "sites")
+
+
+def takes_tip_dates(command: Callable[..., None]) -> Callable[..., None]:
+    """Replaces the parameter `tip_dates` of a command by options about the dates of an alignment's taxa,
+    which come before all of its own; it gets them as a dictionary, as analysis.time_options.time_settings has
+    them."""
+    return replaced(command, "tip_dates", _OF_TIPS, lambda own, at: [*own, *at])
 
 
 def takes_dated_tree(command: Callable[..., None]) -> Callable[..., None]:

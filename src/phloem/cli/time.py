@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data
-from phloem.cli.date_options import OPTIONS
+from phloem.cli.date_options import takes_tip_dates
 from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
     from phloem.analysis.time import TimeResult, TimeTreeSettings
     from phloem.analysis.time_data import TimeInput
+    from phloem.analysis.time_record import Ancestors
 
 
 PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
@@ -46,16 +47,19 @@ SUMMARY_TREE = typer.Option(
 )
 TREE_PRIOR = typer.Option(
     "constant",
-    help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bd-root, uniform, bdss "
-    "or fbd.",
+    help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bd-root, uniform, "
+    "bdss, fbd or fbd-root.",
 )
-DATE_FIELD = typer.Option(None, help="Dates from the names: which field is one, from 0, or the last: -1.")
 ENGINE = typer.Option(
     "auto", help="On patterns, or with sequences of ancestors sampled: for many nearly equal genomes."
 )
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
-SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bd-root, bdss and fbd.")
+SAMPLED = typer.Option(None, help="Share of the living that is sampled, of births and deaths.")
+FOSSILS = typer.Option(
+    None, help="Of fbd: dated samples may be ancestors of others; are tips, given that none is; end lineages."
+)
+SAMPLING = typer.Option(None, help="Of fbd-root: the living were sampled at random, or to be diverse.")
 SAMPLE_EVERY = typer.Option(None, help="Generations between samples; 200, of 200 taxa and more 2 for each.")
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
@@ -74,17 +78,12 @@ PREFIX = typer.Option(
 
 
 @takes_data(partitions=True)
+@takes_tip_dates
 @takes_coupling
 def time(
     data: dict[str, Any],
+    tip_dates: dict[str, Any],
     coupling: dict[str, Any],
-    dates: str | None = typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
-    date_field: int | None = DATE_FIELD,
-    date_delimiter: str | None = OPTIONS["date_delimiter"],
-    date_pattern: str | None = OPTIONS["date_pattern"],
-    name_column: str | None = OPTIONS["name_column"],
-    date_column: str | None = OPTIONS["date_column"],
-    whole_years: Literal["auto", "exact", "range"] = OPTIONS["whole_years"],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
@@ -99,6 +98,8 @@ def time(
     pieces: int | None = typer.Option(None, help="Population sizes of a skyline or skygrid; 10."),
     cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
     sampled: float | None = SAMPLED,
+    fossils: Literal["ancestors", "tips", "ends"] | None = FOSSILS,
+    sampling: Literal["random", "diversified"] | None = SAMPLING,
     prior: list[str] | None = PRIOR,
     trait: str | None = TRAIT,
     trait_column: str | None = TRAIT_COLUMN,
@@ -173,7 +174,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
     for name in ("progress", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
-    options |= options.pop("data") | options.pop("coupling")
+    options |= options.pop("data") | options.pop("tip_dates") | options.pop("coupling")
     return time_settings(options)
 
 
@@ -322,6 +323,8 @@ def _show(result: TimeResult) -> None:
     print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
     if result.routes:
         print_table(console, _routes(result))
+    if result.ancestors and result.ancestors.taxa:
+        print_table(console, _ancestors(result.ancestors))
     if result.predictive:
         print_table(console, checks_table(result.predictive, result.settings.predictive))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
@@ -343,7 +346,21 @@ def _show(result: TimeResult) -> None:
         show_line(f"  {file}  {content}")
 
 
-SHOWN_ROUTES = 20
+SHOWN_ROUTES = SHOWN_ANCESTORS = 20
+
+
+def _ancestors(found: Ancestors):
+    from rich.table import Table
+
+    shown = found.taxa[:SHOWN_ANCESTORS]
+    more = f"; {len(found.taxa) - len(shown)} more in the table" if len(shown) < len(found.taxa) else ""
+    table = Table(title=f"Sampled ancestors{more}", title_justify="left", pad_edge=False)
+    table.add_column("sample")
+    for name in ("share of draws", *(f"run {r + 1}" for r in range(len(found.shares)))):
+        table.add_column(name, justify="right")
+    for taxon, own in zip(shown, found.shares.T):
+        table.add_row(taxon, *(f"{x:.3f}" for x in (own.mean(), *own)))
+    return table
 
 
 def _routes(result: TimeResult):

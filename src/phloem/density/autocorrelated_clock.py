@@ -31,30 +31,28 @@ def log_variance(kind, variance, length, above):
 
 @uncounted
 def set_rates(b):
-    """ρ (N,) into b.room; b: local_clocks.Branches. False where a branch lasts no time."""
-    rate, variance, rho, possible = b.numbers[0], b.numbers[1], b.room, True
+    """ρ (N,) into b.room; b: local_clocks.Branches."""
+    rate, variance, rho = b.numbers[0], b.numbers[1], b.room
     for i in range(b.order.shape[0] - 1, -1, -1):
         x = b.order[i]
         above = b.parent[x]
         rho[x] = 1.0
         if above >= 0:
             lasts = b.heights[above] - b.heights[x]
-            possible = possible and lasts > 0.0
-            square = log_variance(b.kind, variance, rate * max(lasts, 0.0), rho[above])[0]
+            square = log_variance(b.kind, variance, rate * lasts, rho[above])[0]
             rho[x] = rho[above] * math.exp(math.sqrt(square) * b.deviations[x] - 0.5 * square)
-    return possible
 
 
 def set_lengths_autocorrelated(b, lengths):
-    """lengths (N,), out: d, 0 of the root. Returns 1.0, or 0.0 where a branch lasts no time."""
-    possible = set_rates(b)
+    """lengths (N,), out: d, 0 of the root. Returns 1.0, as others may not."""
+    set_rates(b)
     rho = b.room
     for x in range(b.parent.shape[0]):
         above = b.parent[x]
         lengths[x] = 0.0
         if above >= 0:
             lengths[x] = 0.5 * b.numbers[0] * (b.heights[above] - b.heights[x]) * (rho[above] + rho[x])
-    return 1.0 if possible else 0.0
+    return 1.0
 
 
 def pull_back_autocorrelated(b, lengths, by_length, by_height, by_deviation, by_number):
@@ -70,6 +68,9 @@ def pull_back_autocorrelated(b, lengths, by_length, by_height, by_deviation, by_
         if above < 0:
             continue
         lasts = b.heights[above] - b.heights[x]
+        if lasts == 0.0:  # ρ is the parent's
+            by_rho[above] += by_rho[x]
+            continue
         half = 0.5 * rate * lasts * by_length[x]
         square, slope = log_variance(b.kind, variance, rate * lasts, rho[above])
         sigma = math.sqrt(square)

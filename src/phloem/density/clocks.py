@@ -48,19 +48,27 @@ def spread_slope(kind, spread, s):
     return spread / (s * (1.0 + spread * spread)) if kind == BY_CV else 1.0
 
 
+def branches_last(parent, heights, ancestral):
+    """Whether all branches last some time; those above the first so many nodes may last none: tips that are
+    ancestors."""
+    for x in range(parent.shape[0]):
+        if parent[x] >= 0:
+            time = heights[parent[x]] - heights[x]
+            if not (time > 0.0 or (time == 0.0 and x < ancestral)):
+                return False
+    return True
+
+
 def set_lengths(kind, rate, s, parent, heights, deviations, lengths):
-    """lengths (N,), out: d_i, 0 of the root. Returns False where a branch lasts no time."""
-    possible, shift = True, 0.5 * s * s if kind == BY_CV else 0.0
+    """lengths (N,), out: d_i, 0 of the root."""
+    shift = 0.5 * s * s if kind == BY_CV else 0.0
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             lengths[x] = 0.0
         else:
-            time = heights[parent[x]] - heights[x]
-            possible = possible and time > 0.0
-            lengths[x] = rate * time
+            lengths[x] = rate * (heights[parent[x]] - heights[x])
             if s != 0.0:
                 lengths[x] *= math.exp(s * deviations[x] - shift)
-    return possible
 
 
 def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_height, by_deviation):
@@ -85,11 +93,12 @@ def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_
 
 
 def set_deviations(kind, rate, s, parent, heights, lengths, deviations):
-    """deviations (N,), out: ε_i that give the lengths, where these are held."""
+    """deviations (N,), out: ε_i that give the lengths, where these are held; of branches that last no time
+    they stay."""
     shift = 0.5 * s * s if kind == BY_CV else 0.0
     for x in range(parent.shape[0]):
-        if parent[x] >= 0:
-            time = heights[parent[x]] - heights[x]
+        time = heights[parent[x]] - heights[x] if parent[x] >= 0 else 0.0
+        if time > 0.0:
             deviations[x] = (math.log(lengths[x] / (rate * time)) + shift) / s
 
 
@@ -97,15 +106,17 @@ def held_by_distances(kind, s, parent, heights, deviations, by_deviation, by_hei
     """What the log density of all ε_i gains where it is one of (t, μ, s) at held distances, Σ -log s; and
     from by_deviation (N,), d/dε of that of ε (-ε where it is standard normal), the slopes of both: d/dt,
     added to by_height (N,), d/d log μ and d/ds."""
-    by_rate, by_s, inverse = 0.0, 0.0, 1.0 / s
+    by_rate, by_s, inverse, held = 0.0, 0.0, 1.0 / s, 0
     shift = 1.0 if kind == BY_CV else 0.0
     for x in range(parent.shape[0]):
-        if parent[x] < 0:
+        time = heights[parent[x]] - heights[x] if parent[x] >= 0 else 0.0
+        if time == 0.0:
             continue
+        held += 1
         by = by_deviation[x] * inverse
         by_rate -= by
         by_s += by * (s * shift - deviations[x]) - inverse
-        slope = -by / (heights[parent[x]] - heights[x])
+        slope = -by / time
         by_height[parent[x]] += slope
         by_height[x] -= slope
-    return -(parent.shape[0] - 1) * math.log(s), by_rate, by_s
+    return -held * math.log(s), by_rate, by_s

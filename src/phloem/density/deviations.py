@@ -13,6 +13,7 @@ import math
 from phloem.hardware.numba_compile import uncounted
 
 CHANGES = math.log(2.0)  # rates that change along the tree, expected before the data: none with probability ½
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 MEDIAN = 3.672060748850897**4  # of |x| under exp(-|x|^¼)
 
 
@@ -53,16 +54,20 @@ def log_gamma(parent, heights, deviations, numbers, by_deviation, by_height, by_
 def white_noise(parent, heights, deviations, numbers, by_deviation, by_height, by_number):
     """exp ε = r, a rate over the mean, is gamma of mean 1 and variance v / (μ τ), τ what the branch lasts, so
     that the variance of its length in substitutions grows with that: k = μ τ / v, log p = k log k - log Γ(k)
-    + k (ε - r) (Lepage et al. 2007, Mol. Biol. Evol. 24:2669; MrBayes 3.2's igr)."""
+    + k (ε - r) (Lepage et al. 2007, Mol. Biol. Evol. 24:2669; MrBayes 3.2's igr). Of a branch that lasts no
+    time nothing reads ε, which is standard normal."""
     rate, variance, total = numbers[0], numbers[1], 0.0
     for x in range(parent.shape[0]):
         by_deviation[x] = 0.0
         above = parent[x]
         if above >= 0:
-            k = rate * (heights[above] - heights[x]) / variance
-            if not k > 0.0:
+            k, e = rate * (heights[above] - heights[x]) / variance, deviations[x]
+            if not k >= 0.0:
                 return -math.inf
-            e = deviations[x]
+            if heights[above] == heights[x]:
+                total -= 0.5 * e * e + HALF_LOG_2PI
+                by_deviation[x] = -e
+                continue
             over = math.expm1(e)
             log_k = math.log(k)
             total += k * log_k - k - math.lgamma(k) + k * (e - over)
@@ -87,7 +92,7 @@ def spike_and_slab(parent, heights, deviations, numbers, by_deviation, by_height
             e = deviations[x]
             if e != 0.0:
                 changed += 1
-                total += 0.5 * (e - math.exp(e)) - 0.5 * math.log(2.0 * math.pi)
+                total += 0.5 * (e - math.exp(e)) - HALF_LOG_2PI
                 by_deviation[x] = 0.5 * (1.0 - math.exp(e))
     term, mass = 1.0, 1.0
     for j in range(1, n + 1):

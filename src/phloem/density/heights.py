@@ -13,6 +13,9 @@ pass from the tips up gives
     G_i = g_i + Σ_{internal children c} x_c G_c,
     d/dz_i = x_i (1 - x_i) (t_parent - a_i) G_i + 1 - 2 x_i,   d/dz_root = (t - a) G + 1.                 (2)
 
+A node as old as its anchor, a tip that is an ancestor of all else below, has no coordinate: z = -inf, and
+nothing of it is in (1) and (2).
+
 Plain functions over arrays (N,) in the order of tree/dated.py, which compiled samplers compile. order: of the
 topology, children before parents; heights may have changed since.
 """
@@ -37,6 +40,8 @@ def to_ratios(left, parent, heights, anchors, z):
     for x in range(heights.shape[0]):
         if left[x] < 0:
             z[x] = 0.0
+        elif heights[x] == anchors[x]:
+            z[x] = -math.inf
         elif parent[x] < 0:
             z[x] = math.log(heights[x] - anchors[x])
         else:
@@ -51,7 +56,9 @@ def from_ratios(left, parent, order, anchors, z, heights):
         x = order[i]
         if left[x] < 0:
             continue
-        if parent[x] < 0:
+        if z[x] == -math.inf:
+            heights[x] = anchors[x]
+        elif parent[x] < 0:
             heights[x] = anchors[x] + math.exp(z[x])
             total += z[x]
         else:
@@ -71,11 +78,11 @@ def pull_back(left, parent, order, anchors, heights, by_height):
     n = order.shape[0]
     for i in range(n):
         x = order[i]
-        if left[x] >= 0 and parent[x] >= 0:
+        if left[x] >= 0 and parent[x] >= 0 and heights[x] != anchors[x]:
             by_height[parent[x]] += 1.0 / (heights[parent[x]] - anchors[x])
     for i in range(n):
         x = order[i]
-        if left[x] < 0:
+        if left[x] < 0 or heights[x] == anchors[x]:
             by_height[x] = 0.0
         elif parent[x] < 0:
             by_height[x] = (heights[x] - anchors[x]) * by_height[x] + 1.0

@@ -249,7 +249,7 @@ def ages_by_quadrature(tips, log_density):
     """Mean height of the root."""
     mass = total = 0.0
     for tree, weight in histories(tips):
-        g = Genealogy(tree.heights, tree.order, 3, np.array([1, 1]))
+        g = Genealogy(tree.heights, tree.order, 3, np.array([1, 1]), tree.parent)
         value = weight * np.exp(log_density(g))
         mass, total = mass + value, total + value * tree.heights[-1]
     return total / mass
@@ -277,8 +277,8 @@ def test_three_taxa_with_two_clocks_against_quadrature():
     rates = 0.15 * x / (1 - x)
     w = w / 2 * 0.15 / (1 - x) ** 2 * 4.0 * np.exp(-4.0 * rates)
     for tree, weight in histories(tips):
-        prior = constant.log_density(Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64)),
-                                     np.array([2.0]), np.zeros(0))  # fmt: skip
+        g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64), tree.parent)
+        prior = constant.log_density(g, np.array([2.0]), np.zeros(0))
         one = prior + of_columns(tree, first, states[:, :held])
         for rate, of_rate in zip(rates, w):
             value = weight * of_rate * np.exp(one + of_columns(tree, rate, states[:, held:]) + 250.0)

@@ -63,7 +63,7 @@ def by_quadrature() -> float:
     rates, weights = np.exp(MIDDLE + SPREAD * e), w / w.sum()
     values = []
     for tree, weight in histories(TIPS):
-        g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64))
+        g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64), tree.parent)
         prior = constant.log_density(g, np.array([SIZE]), np.zeros(0))
         length = tree.heights[tree.parent[:3]] - tree.heights[:3]
         length[tree.parent[:3] == 4] += tree.heights[4] - tree.heights[3]  # from the younger joining

@@ -124,7 +124,7 @@ def set_lengths(run, s):
             assert ALONG[clock.kind][0](b, state.lengths[s, k]) == 1.0
             continue
         own = clock.kind, values[rate], clocks.log_spread(clock.kind, values[spread] if spread >= 0 else 0.0)
-        assert clocks.set_lengths(*own, state.parent[s], state.heights[s], e, state.lengths[s, k])
+        clocks.set_lengths(*own, state.parent[s], state.heights[s], e, state.lengths[s, k])
 
 
 def clock_numbers(run):
@@ -169,7 +169,8 @@ def density_at(run, y, which, lengths):
         state.lengths[s, c] = lengths[c]
         own = clock.kind, values[rate], wide, state.parent[s], state.heights[s], lengths[c]
         clocks.set_deviations(*own, state.deviations[s, c])
-        total -= 12 * np.log(wide)
+        lasting = state.heights[s, state.parent[s, :-1]] > state.heights[s, :-1]
+        total -= lasting.sum() * np.log(wide)
     return total + refresh(run)
 
 
@@ -193,6 +194,43 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+SMOOTH = (clocks.STRICT, *clocks.SMOOTH)
+ANCESTRAL = [(clock, "fbd", JOINT) for clock, kind in CLOCKS.items() if kind in SMOOTH]
+ANCESTRAL += [("ucln", "fbd-root", JOINT), ("white-noise", "fbd-root", JOINT)]
+ANCESTRAL += [(clock, "fbd-root", DATES) for clock in ("ucln", "ucgd", "white-noise")]
+
+
+def with_ancestors(run):
+    """The same where two tips, one below the other, are ancestors of others."""
+    state, s = run.state, int(run.state.slot[0])
+    tips, above = [], state.parent[s]
+    for f in np.argsort(state.heights[s, :7]):
+        q = above[f]
+        sibling = state.right[s, q] if state.left[s, q] == f else state.left[s, q]
+        if above[q] >= 0 and state.heights[s, sibling] < state.heights[s, f] and len(tips) < 2:
+            state.heights[s, q] = state.heights[s, f]
+            tips.append(int(f))
+    assert len(tips) == 2
+    state.order[s] = state.order[s, np.argsort(state.heights[s, state.order[s]], kind="stable")]
+    set_lengths(run, s)
+    refresh(run)
+    return run
+
+
+@pytest.mark.parametrize("clock, prior, which", ANCESTRAL)
+def test_slopes_where_tips_are_ancestors(clock, prior, which, monkeypatch):
+    move = "hamilton" if which == JOINT else "hamilton_dates"
+    run = with_ancestors(run_of(clock, prior, move))
+    assert slope_error(run, which) < 1e-6
+    held = (run.scratch.scale[:13] > 0).sum()
+    assert held == 4  # of six joinings
+    exchanged = run.data._replace(tree_settings=run.data.tree_settings * 0.9)
+    object.__setattr__(run, "data", exchanged)
+    _, slope, moved = step(run)
+    object.__setattr__(run, "data", run.data._replace(tree_settings=run.data.tree_settings / 0.9))
+    assert np.abs(slope[moved] - step(run)[1][moved]).max() > 1e-3  # the control: another share sampled
 
 
 def test_slopes_of_rates_by_the_variance_of_their_logarithms():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,60 @@ def test_round_trip_and_jacobian(tree):
     assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
 
 
+def with_ancestors(tree):
+    """Of twelve tips three that are as old as their parents: those have no coordinate."""
+    t, done = tree.heights.copy(), []
+    for tip in np.argsort(t[: tree.n_tips])[::-1]:
+        above = tree.parent[tip]
+        sibling = tree.left[above] + tree.right[above] - tip
+        if len(done) < 3 and t[sibling] < t[tip] and tree.parent[above] >= 0:
+            t[above] = t[tip]
+            done.append(int(above))
+    assert len(done) == 3
+    order = tree.order[np.argsort(t[tree.order], kind="stable")]
+    return replace(tree, heights=t, order=order), done
+
+
+def test_a_node_as_old_as_a_tip_below_it_has_no_coordinate():
+    tree, held = with_ancestors(TREES[3])
+    anchors = anchors_of(tree)
+    z = coordinates(tree, anchors)
+    assert (z[held] == -np.inf).all() and np.isfinite(np.delete(z, held)).all()
+    t, log_jacobian = from_coordinates(tree, anchors, z)
+    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
+    assert (t[held] == tree.heights[held]).all()
+    free = np.setdiff1d(np.arange(tree.n_tips, len(t)), held)
+    steps = 1e-6 * np.eye(len(t))[free]
+    ends = [[from_coordinates(tree, anchors, z + sign * e)[0] for sign in (1, -1)] for e in steps]
+    square = np.array([(a - b)[free] / 2e-6 for a, b in ends])
+    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
+    slope = weights(tree) * np.cos(tree.heights)
+    heights.pull_back(tree.left, tree.parent, tree.order, anchors, tree.heights, slope)
+    assert (slope[held] == 0.0).all()
+    w = np.where(np.isin(np.arange(len(t)), held), 0.0, weights(tree))
+
+    def density(z):
+        own, log = from_coordinates(tree, anchors, z)
+        return w @ np.sin(own) + log
+
+    numeric = [(density(z + e) - density(z - e)) / 2e-6 for e in steps]
+    np.testing.assert_allclose(slope[free], numeric, rtol=1e-6, atol=1e-6)
+
+
+def test_only_tips_that_may_be_ancestors_last_no_time():
+    tree, _ = with_ancestors(TREES[3])
+    n = tree.n_tips
+    assert clocks.branches_last(TREES[3].parent, TREES[3].heights, 0)
+    assert clocks.branches_last(tree.parent, tree.heights, n) and not clocks.branches_last(
+        tree.parent, tree.heights, 0
+    )
+    inner, tip = TREES[3].heights.copy(), TREES[3].heights.copy()
+    inner[n] = inner[tree.parent[n]]
+    tip[0] = tip[tree.parent[0]] + 0.1
+    for t in (inner, tip):
+        assert not clocks.branches_last(tree.parent, t, n)
+
+
 def weights(tree):
     return np.random.default_rng(7).normal(size=len(tree.heights))
 
@@ -99,7 +155,7 @@ KINDS = [(clocks.STRICT, 0.0), (clocks.BY_CV, 0.7), (clocks.BY_LOG, 0.4), (clock
 
 def lengths_of(kind, rate, spread, tree, t, e):
     lengths = np.zeros(len(t))
-    assert clocks.set_lengths(kind, rate, clocks.log_spread(kind, spread), tree.parent, t, e, lengths)
+    clocks.set_lengths(kind, rate, clocks.log_spread(kind, spread), tree.parent, t, e, lengths)
     return lengths
 
 

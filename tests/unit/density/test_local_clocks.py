@@ -252,7 +252,30 @@ def test_slopes_along_the_tree(kind, planted):
     assert error > 1e-5 if planted else error < 1e-8
 
 
-@pytest.mark.parametrize("kind", ALONG)
+@pytest.mark.parametrize("kind", FROM_PARENTS)
+def test_a_branch_that_lasts_no_time_has_its_parents_rate(kind):
+    """A tip that is an ancestor: its deviation says nothing, and all other slopes are those without it."""
+    e, numbers, member = drawn(kind)
+    t, w = TREE.heights.copy(), np.random.default_rng(5).normal(size=N)
+    siblings = TREE.left[TREE.parent] + TREE.right[TREE.parent] - np.arange(N)
+    tip = next(x for x in range(9) if t[siblings[x]] < t[x])
+    t[TREE.parent[tip]] = t[tip]
+
+    def value(e=e, numbers=numbers):
+        return w @ np.sin(40 * lengths_of(kind, t, e, numbers, member))
+
+    lengths = lengths_of(kind, t, e, numbers, member)
+    assert lengths[tip] == 0.0 and (np.delete(lengths, [tip, ROOT]) > 0).all()
+    by_height, by_e, by_number = np.zeros(N), np.zeros(N), np.zeros(len(numbers))
+    by_length = 40 * w * np.cos(40 * lengths)
+    b = branches(kind, t, e, numbers, member)
+    PULL_BACK[kind](b, lengths, by_length, by_height, by_e, by_number)
+    assert by_e[tip] == 0.0
+    np.testing.assert_allclose(by_e, differences(lambda x: value(e=x), e), atol=1e-6)
+    np.testing.assert_allclose(by_number, differences(lambda x: value(numbers=x), numbers, 1e-6), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALONG if kind not in FROM_PARENTS])
 def test_a_branch_that_lasts_no_time_is_told(kind):
     e, numbers, member = drawn(kind)
     t = TREE.heights.copy()

@@ -23,6 +23,7 @@ OPTIONS = {
     "bd-root": {"sampled": 0.3},
     "bdss": {"sampled": 0.2},
     "fbd": {"sampled": 0.2},
+    "fbd-root": {"sampled": 0.2},
 }
 every = pytest.mark.parametrize("prior", registered().values(), ids=lambda prior: prior.name)
 
@@ -37,7 +38,7 @@ def drawn(prior, n_tips=9, seed=1, **options):
     groups = np.array([2, 3, n_tips - 6]) if parameters.n_groups else np.zeros(0, np.int64)
     x = np.concatenate([np.zeros(0), *(b.start for b in parameters.blocks)])
     x = x * rng.uniform(0.7, 1.4, len(x)) + (0.03 if prior.name == "exponential" else 0.0)
-    return Genealogy(tree.heights, tree.order, n_tips, groups), x, parameters.settings
+    return Genealogy(tree.heights, tree.order, n_tips, groups, tree.parent), x, parameters.settings
 
 
 def slopes(prior, g, x, settings):
@@ -150,7 +151,7 @@ def histories(tips):
 
         def genealogy(low, high, parent=parent):
             tree = dated_tree(parent, np.array([*tips, low, high]))
-            return Genealogy(tree.heights, tree.order, 3, np.array([1, 1]))
+            return Genealogy(tree.heights, tree.order, 3, np.array([1, 1]), tree.parent)
 
         yield max(tips[a], tips[b]), tips[c], genealogy
 
@@ -205,10 +206,11 @@ def test_integrals_over_three_taxa(name):
     assert mass(planted, tips, np.array(x), settings, breaks, 3.0) != pytest.approx(expected, rel=2e-4)
 
 
-@pytest.mark.parametrize("name", ["bdss", "fbd"])
-def test_births_deaths_and_samples_by_their_differential_equations(name):
+@pytest.mark.parametrize(("name", "ancestor"), [("bdss", False), ("fbd", False), ("fbd", True)])
+def test_births_deaths_and_samples_by_their_differential_equations(name, ancestor):
     """E and g of Stadler 2010 along a tree of two dated tips and one at the present, by Runge–Kutta; where
-    lineages outlive their samples, nothing that is sampled may come of them."""
+    lineages outlive their samples, nothing that is sampled may come of those that are no ancestors, and a
+    joining of a labelled tree has two ways of saying which is which."""
     birth, death, sampling, rho = 1.3, 0.4, 0.25, 0.3
 
     def along(begin, end, unseen, seen):
@@ -226,17 +228,24 @@ def test_births_deaths_and_samples_by_their_differential_equations(name):
     after = [unseen(t) if name == "fbd" else 1.0 for t in (0.6, 0.9)]
     two = along(0.6, low, unseen(0.6), sampling * after[0])[1]
     three = along(0.9, high, unseen(0.9), sampling * after[1])[1]
-    joined = along(low, high, unseen(low), birth * one * two)[1]
-    whole = along(high, origin, unseen(high), birth * joined * three)[1]
-    tree = dated_tree(np.array([3, 3, 4, 4, -1]), np.array([0.0, 0.6, 0.9, low, high]))
-    g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64))
+    splits = 2 * birth if name == "fbd" else birth
+    if ancestor:
+        low = 0.6
+        joined = along(low, high, unseen(low), sampling * along(0.0, low, unseen(0.0), rho)[1])[1]
+    else:
+        joined = along(low, high, unseen(low), splits * one * two)[1]
+    whole = along(high, origin, unseen(high), splits * joined * three)[1]
+    tree = dated_tree(np.array([3, 3, 4, 4, -1]), np.array([0.0, 0.6, 0.9, 1.4, high]))
+    heights = np.array([*tree.heights[:3], low, high])
+    g = Genealogy(heights, tree.order, 3, np.zeros(0, np.int64), tree.parent)
     x = np.array([birth, death, sampling, origin - high])
     prior = registered()[name]
     settings = prior.parameters(Scale(1.0, 3, 1), {"sampled": rho}).settings
     assert prior.log_density(g, x, settings) == pytest.approx(np.log(whole), rel=1e-8)
     assert prior.log_density(g, 1.01 * x, settings) != pytest.approx(np.log(whole), rel=1e-4)
-    other = np.array([rho, 1.0 - settings[1]])
-    assert prior.log_density(g, x, other) != pytest.approx(np.log(whole), rel=1e-4)
+    own, other = slopes(prior, g, x, settings)[0], registered()["fbd" if name == "bdss" else "bdss"]
+    assert own == pytest.approx(np.log(whole), rel=1e-8)
+    assert other.log_density(g, x, settings) != pytest.approx(np.log(whole), rel=1e-4)
 
 
 def given_root(prior, x, settings, root):

@@ -45,7 +45,7 @@ def test_sizes_are_those_of_the_tree_prior(prior):
     heights, sizes, groups = drawn(1), np.array([[3.0, 0.7, 2.0]]), np.array([[1, 2, 1]])
     ages = np.linspace(0.0, heights[0, -1], 200_001)
     order = np.argsort(heights[0], kind="stable")
-    g = Genealogy(heights[0], order, 5, groups[0])
+    g = Genealogy(heights[0], order, 5, groups[0], np.zeros(0, np.int64))
 
     def log_density(values: np.ndarray) -> float:
         at = values[np.searchsorted(ages, heights[0, 5:-1]) - 1]

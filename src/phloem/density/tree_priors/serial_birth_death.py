@@ -1,4 +1,4 @@
-"""Births, deaths and samples through time: an epidemic whose sampled infect no more, or fossils."""
+"""Births, deaths and samples through time: an epidemic whose sampled infect no more."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive
 
 
-def parameters(scale, options, stays: float = 0.0) -> Parameters:
-    """settings: ρ; 1 where a sample is not the end of its lineage."""
+def parameters(scale, options) -> Parameters:
+    """settings: ρ."""
     rate = max(math.log(scale.n_tips), 0.5) / scale.time
     names = ("birth_rate", "death_rate", "sampling_rate", "origin_gap")
     starts = (2.0 * rate, 0.5 * rate, 0.5 * rate, 0.1 * scale.time)
     blocks = tuple(positive(name, start) for name, start in zip(names, starts))
     priors = {name: Exponential(0.5 / start) for name, start in zip(names, starts)}
-    return Parameters(blocks, priors, np.array([float(options.get("sampled") or 0.0), stays]))
+    return Parameters(blocks, priors, np.array([float(options.get("sampled") or 0.0)]))
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
@@ -28,13 +28,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     log p = -log q(origin) + Σ_joinings [log λ - log q(t)] + Σ_dated tips [log ψ + log q(t)] + n₀ log 4ρ,
     q(t) = exp(c₁t) [exp(-c₁t) (1-c₂) + 1 + c₂]², c₁ = √((λ-μ-ψ)² + 4λψ), c₂ = -(λ-μ-2λρ-ψ) / c₁.
 
-    Tips at height 0 are the n₀ where ρ > 0, else dated as the others. Where a sample does not end its lineage
-    (settings[1] = 1, fossils), each dated tip has a factor p₀(t), that no sample came of it later,
-
-    p₀(t) = (λ + μ + ψ - c₁ F) / 2λ, F = [1 + c₂ - exp(-c₁t) (1-c₂)] / [1 + c₂ + exp(-c₁t) (1-c₂)],
-
-    so that this is the density of the trees none of whose samples is an ancestor of another.
-    """
+    Tips at height 0 are the n₀ where ρ > 0, else dated as the others."""
     (birth, death, sampling, gap), rho = x, settings[0]
     c1 = np.sqrt((birth - death - sampling) ** 2 + 4 * birth * sampling)
     c2 = -(birth - death - 2 * birth * rho - sampling) / c1
@@ -47,16 +41,12 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     total = -log_q(g.heights[g.order[-1]] + gap) + (np.log(birth) - log_q(joinings)).sum()
     dated = tips[~present]
     total += (np.log(sampling) + log_q(dated)).sum()
-    if settings[1]:
-        decay = np.exp(-c1 * dated) * (1 - c2)
-        unseen = birth + death + sampling - c1 * (1 + c2 - decay) / (1 + c2 + decay)
-        total += np.log(unseen / (2 * birth)).sum()
     return float(total + (present.sum() * np.log(4 * rho) if rho > 0 else 0.0))
 
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form. With E = exp(-c₁t), D = E (1-c₂) + 1 + c₂ and F = [1 + c₂ - E (1-c₂)] / D:
-    d log q / dt = c₁ F, by c₁ t F, by c₂ 2 (1 - E) / D; dF/dc₁ = 2 t E (1-c₂²) / D², dF/dc₂ = 4 E / D²."""
+    d log q / dt = c₁ F, by c₁ t F, by c₂ 2 (1 - E) / D."""
     birth, death, sampling, gap, rho, n = x[0], x[1], x[2], x[3], settings[0], g.order.shape[0]
     surplus = birth - death - sampling
     c1 = math.sqrt(surplus * surplus + 4.0 * birth * sampling)
@@ -78,14 +68,6 @@ def density(g, x, settings, by_height, by_number):
         if i < g.n_tips:
             total += math.log(sampling)
             by_number[2] += 1.0 / sampling
-            if settings[1] == 1.0:
-                unseen, fall = birth + death + sampling - c1 * lean, decay / (d * d)
-                total += math.log(unseen / (2.0 * birth))
-                by_c1 -= (lean + c1 * 2.0 * t * fall * (1.0 - c2 * c2)) / unseen
-                by_c2 -= c1 * 4.0 * fall / unseen
-                by_number[0] += 1.0 / unseen - 1.0 / birth
-                by_number[1] += 1.0 / unseen
-                by_number[2] += 1.0 / unseen
         elif i < n:
             total += math.log(birth)
             by_number[0] += 1.0 / birth

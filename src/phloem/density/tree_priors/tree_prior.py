@@ -20,12 +20,13 @@ from phloem.errors import InputError, require_choice
 class Genealogy(NamedTuple):
     """What a tree prior sees of a tree. heights: (N,), tips first; order: (N,) nodes by height, children
     before parents; n_tips: T; groups: (K,) int64 numbers of joinings that share a population size, from the
-    youngest on, of priors that have such."""
+    youngest on, of priors that have such; parent: (N,), -1 of the root."""
 
     heights: np.ndarray
     order: np.ndarray
     n_tips: int
     groups: np.ndarray
+    parent: np.ndarray
 
 
 LEVEL = "pop_size_1"
@@ -65,7 +66,8 @@ class TreePrior:
     joinings and intervals of functions of time, (t, x, settings, out) → 0.0, out[0] the log density of a
     joining but the last at t, out[1] the intensity of a pair from 0 to t; a plain function that the samplers
     compile, for moves that change few heights. needs_root: whether it is a density given the root's age,
-    which then has one of its own: a calibration.
+    which then has one of its own: a calibration. samples_ancestors: whether a sample may be an ancestor of
+    others, its parent as old as it, unless the option "fossils" says otherwise.
     """
 
     name: str
@@ -76,6 +78,7 @@ class TreePrior:
     options: tuple[str, ...] = ()
     joining: Callable[..., float] | None = None
     needs_root: bool = False
+    samples_ancestors: bool = False
 
 
 @cache

@@ -21,6 +21,15 @@ from phloem.tree.tree import lengths_of_heights
 HEIGHTS, RATES, STATES = 0, 1, -1
 
 
+ANCESTORS = "sampled_ancestors"
+"""How many samples are ancestors of others, in the trace."""
+
+
+def ancestral(lengths: np.ndarray) -> np.ndarray:
+    """Which tips are, by what their branches last."""
+    return lengths == 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """names: of the columns after LnL and LnPr. trait: as compiled code has it."""
@@ -37,7 +46,7 @@ class Columns:
 
 def trace_columns(model: TimeModel) -> Columns:
     """The tree's density, its root and length, ages of clades, rates, every free number, group sizes."""
-    names = ["tree_prior", "root_height", "tree_length"]
+    names = ["tree_prior", "root_height", "tree_length"] + [ANCESTORS] * model.samples_ancestors
     if np.isfinite(model.youngest):
         names.insert(2, "root_date")
     names += [f"age({clade.name})" for clade in model.clades]
@@ -70,9 +79,11 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     if np.isfinite(model.youngest):
         numbers.append(model.youngest - heights[-1])
     numbers.append(total)
+    if model.samples_ancestors:
+        numbers.append(ancestral(lengths[: model.n_tips]).sum())
     numbers += [_age(model, clade, tree) for clade in model.clades]
     numbers += [model.youngest - heights[x] for x in _moving(model)]
-    for k, of_branches in enumerate(rates[:, :-1] if model.clock != clocks.STRICT else ()):
+    for k, of_branches in enumerate(rates[:, lengths > 0] if model.clock != clocks.STRICT else ()):
         numbers += [substitutions[k].sum() / total, of_branches.std() / of_branches.mean()]
         if model.clock == clocks.RANDOM:
             numbers += [np.count_nonzero(state.deviations[s, k, :-1])]

@@ -40,10 +40,11 @@ class Move:
     bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates" (deviations of branches
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
-    clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings), "characters" (that parsimony
-    can tell trees by), "ancestors" (sequences, sampled), "categories" (of sites, several), "walks" (what
-    ancestors/walk.py can do). holds: whether distances may be held in its stead (compiled/run.py). free: the
-    likelihood never changes.
+    clock, not fixed), "dates" (tips of uncertain ones), "fossils" (samples that may be ancestors), "groups"
+    (of joinings), "characters" (that parsimony can tell trees by), "ancestors" (sequences, sampled),
+    "categories" (of sites, several), "walks" (what ancestors/walk.py can do). holds: whether distances may be
+    held in its stead (compiled/run.py). free: the likelihood never changes. pins: whether it changes which
+    tips are ancestors.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Move:
     holds: bool = False
     free: bool = False
     narrows: bool = False
+    pins: bool = False
 
     @property
     def of_one_clock(self) -> bool:
@@ -230,4 +232,5 @@ def move_arrays(chosen: Sequence[ChainMove], weights: Sequence[float], clock: in
         bounds=np.array([m.move.bounds for m in chosen], np.float64),
         narrows=np.array([m.move.narrows for m in chosen], np.uint8),
         held=np.array(held),
+        pins=np.array([m.move.pins for m in chosen], np.uint8),
     )

@@ -32,7 +32,7 @@ def plain_log_prior(run: Run) -> float:
     terms = [float(own.family.log_density(values[model.space.place(own.block)])) for own in model.priors]
     parameters = model.parameters
     x = np.concatenate([np.zeros(0), *(values[model.space.place(b.name)] for b in parameters.blocks)])
-    g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s])
+    g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s], state.parent[s])
     terms.append(float(model.tree_prior.log_density(g, x, parameters.settings)))
     terms += _of_clocks(run, s)
     terms += _of_ages(run, s)

@@ -87,7 +87,8 @@ class MoveTable(NamedTuple):
     """kind, on: (M,) int64; block: (M,) int64 of numbers, of a move of the tree the clock whose rates it
     changes; cumulative: (M,) of the weights; target: (M,) acceptance aimed at while
     tuning, 0: not tuned; bounds: (M, 2) of the tuning parameter; narrows: (M,) uint8, 1 where a larger one
-    makes smaller steps; held: (M,) probability that distances are held (compiled/run.py)."""
+    makes smaller steps; held: (M,) probability that distances are held (compiled/run.py);
+    pins: (M,) uint8, 1 where it changes which tips are ancestors."""
 
     kind: np.ndarray
     on: np.ndarray
@@ -97,6 +98,7 @@ class MoveTable(NamedTuple):
     bounds: np.ndarray
     narrows: np.ndarray
     held: np.ndarray
+    pins: np.ndarray
 
 
 class TimeData(NamedTuple):
@@ -112,7 +114,8 @@ class TimeData(NamedTuple):
     tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of heights; moving: int64, tips
     whose dates are sampled. path: length of a trajectory; most_steps: of the likelihood in one. trait:
     that changes along the tree; trait_density: address of its density, or 0. joining, walk: addresses of
-    TreePrior.joining and of ancestors/walk.py, or 0. ancestors: address of the likelihood with sequences
+    TreePrior.joining and of ancestors/walk.py, or 0. ancestral_tips: T where samples may be ancestors of
+    others, their branches lasting no time, else 0. ancestors: address of the likelihood with sequences
     of ancestors (by_address.ANCESTORS), 0: these are summed over."""
 
     n_tips: int
@@ -146,6 +149,7 @@ class TimeData(NamedTuple):
     ancestors: int
     joining: int
     walk: int
+    ancestral_tips: int
 
 
 class TimeState(NamedTuple):

@@ -182,6 +182,7 @@ def _there(model: TimeModel) -> dict[str, bool]:
         "rate": not model.fixed.issuperset(model.rate_names),
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
         "groups": model.parameters.n_groups > 1,
+        "fossils": model.samples_ancestors,
     }
 
 

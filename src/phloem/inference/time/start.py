@@ -189,6 +189,7 @@ def time_data(
         most_steps=settings.most_steps,
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
+        ancestral_tips=model.n_tips if model.samples_ancestors else 0,
         **ancestors,
     )
 

@@ -18,6 +18,7 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.terms.uniform import Uniform
+from phloem.density.tree_priors.fossils import kind_of
 from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.structure import ChainModel, printed_names
@@ -66,7 +67,7 @@ class TimeModel:
     which all clocks are. taxa; tip_bounds: (T, 2) heights; youngest: the date that
     height 0 is, nan without dates. clades: of taxa, with what is known of them. fixed: blocks that stay.
     trait: that changes along the tree, if any; trait_reference: whether its clock has the CTMC reference
-    prior."""
+    prior. fossils: what a sample may be, one of fossils.KINDS, of a tree prior that asks."""
 
     space: Space
     priors: tuple[BlockPrior, ...]
@@ -84,6 +85,12 @@ class TimeModel:
     scale: Scale = field(default=Scale(1.0, 3, 1))
     trait: traits.TraitModel | None = None
     trait_reference: bool = False
+    fossils: str = ""
+
+    @property
+    def samples_ancestors(self) -> bool:
+        """Whether a sample may be an ancestor of others."""
+        return self.fossils == "ancestors"
 
     @property
     def of_trait(self) -> frozenset[str]:
@@ -219,7 +226,23 @@ def time_model(
     return TimeModel(
         space, table, reference, engine, model_from, prior, parameters, kind, taxa, tip_bounds, youngest,
         tree.clades, frozenset(known), scale, trait, priors.get(traits.CLOCK) == CTMC,
+        _fossils(prior, tree, kind, tip_bounds),
     )  # fmt: skip
+
+
+def _fossils(prior: TreePrior, tree: TreeModel, kind: int, tip_bounds: np.ndarray) -> str:
+    """InputError where samples may be ancestors and the clock has no rate for a branch that lasts no time."""
+    if not prior.samples_ancestors:
+        return ""
+    found = kind_of(tree.options)
+    if tip_bounds.max() == 0.0:
+        return "tips"  # all are of one time
+    if found == "ancestors" and kind in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE):
+        raise InputError(
+            f"with --clock {tree.clock} no sample is an ancestor of another",
+            hint="Choose another clock, or --fossils tips, the posterior given that none is.",
+        )
+    return found
 
 
 def of_clocks(name: str, clocks_: Sequence[str]) -> tuple[str, ...]:

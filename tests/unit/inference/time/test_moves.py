@@ -99,7 +99,7 @@ def prior_draws(n, seed, uncertain=False, kind="normal"):
 
 
 def log_density(tree, values, e, kind="normal"):
-    g = Genealogy(tree.heights, tree.order, 5, np.zeros(0, np.int64))
+    g = Genealogy(tree.heights, tree.order, 5, np.zeros(0, np.int64), tree.parent)
     rates, spreads = values[::2], values[1::2]
     if spreads.min() <= 0:
         return -np.inf
@@ -117,11 +117,17 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
     room = ROOM._replace(per_length=np.repeat(ROOM.per_length / k, k))
     return Proposal(
         5, rng, tuning, 0.0, 0.0, empty, np.zeros(8), tree.parent.copy(), tree.left.copy(), tree.right.copy(),
-        tree.heights.copy(), tree.order.copy(), point.deviations.copy(), point.values.copy(),
+        tree.heights.copy(), tree.order.copy(), *with_row(point), point.values.copy(),
         np.arange(0, 2 * k, 2), np.arange(1, 2 * k, 2), free, k - 1, kind, 0, np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
         np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room,
     )  # fmt: skip
+
+
+def with_row(point):
+    """Deviations, and as the only row of all clocks'."""
+    own = point.deviations.copy()[None]
+    return own[0], own
 
 
 def looked_at(tree, values, deviations):
@@ -332,7 +338,7 @@ def skyline_draws(n, seed):
 
 
 def skyline_density(tree, sizes, groups):
-    g = Genealogy(tree.heights, tree.order, 5, groups)
+    g = Genealogy(tree.heights, tree.order, 5, groups, tree.parent)
     return skyline.log_density(g, sizes, np.ones(1)) - np.log(sizes[0]) - 2 * (np.log(sizes[0]) - 1) ** 2
 
 

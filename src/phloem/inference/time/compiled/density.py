@@ -49,7 +49,7 @@ def prior_of(data, state, scratch, slot):
     if not total > -math.inf:
         return total
     heights, order = state.heights[slot], state.order[slot]
-    g = Genealogy(heights, order, data.n_tips, state.groups[slot])
+    g = Genealogy(heights, order, data.n_tips, state.groups[slot], state.parent[slot])
     first, end = data.tree_first, data.tree_first + data.tree_size
     own = (g, values[first:end], data.tree_settings, by_height, by_value[first:end])
     tree = log_tree_prior(data.tree_density, own)

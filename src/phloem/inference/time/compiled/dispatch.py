@@ -20,11 +20,11 @@ class Proposal(NamedTuple):
     n_tips: T. rng: (4,). tuning: the move's. low, high: bounds of the block's numbers, of a move of numbers,
     which are numbers (k,). room: (n,) to work in. parent, left, right, heights, order, deviations: (N,), the
     root last; order: nodes by height before the move; a deviation belongs to the branch above a node, and is
-    that of one clock, `own`. values: (n,) all numbers; rates, spreads: (K,) which of them are the clocks', -1
-    without; free: (K,) uint8, 1 where the rate is not fixed. clock: density.clocks.STRICT, …. tree_first: the
-    first of the tree prior's numbers. groups: (K,). tip_bounds: (T, 2) of heights; moving: tips whose dates
-    are not known. edges, stack: (N,) int64, spots: (N,), to work in. parsimony: the characters, empty where
-    no move asks for them, its per_length (K,)."""
+    that of one clock, `own`; branches: (K, N) those of all clocks. values: (n,) all numbers; rates, spreads:
+    (K,) which of them are the clocks', -1 without; free: (K,) uint8, 1 where the rate is not fixed. clock:
+    density.clocks.STRICT, …. tree_first: the first of the tree prior's numbers. groups: (K,). tip_bounds: (T,
+    2) of heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work in.
+    parsimony: the characters, empty where no move asks for them, its per_length (K,)."""
 
     n_tips: int
     rng: np.ndarray
@@ -39,6 +39,7 @@ class Proposal(NamedTuple):
     heights: np.ndarray
     order: np.ndarray
     deviations: np.ndarray
+    branches: np.ndarray
     values: np.ndarray
     rates: np.ndarray
     spreads: np.ndarray

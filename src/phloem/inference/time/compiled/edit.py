@@ -104,6 +104,32 @@ def log_range(p, i, j, height):
 
 
 @uncounted
+def is_ancestor(p, i):
+    """Whether node i is a tip as old as its parent, and so an ancestor of all else below that."""
+    return p.heights[p.parent[i]] == p.heights[i]
+
+
+@uncounted
+def parent_is_held(p, i):
+    """Whether i's parent is as old as a tip that is an ancestor, i or its sibling: then its height is that
+    tip's."""
+    return is_ancestor(p, i) or is_ancestor(p, sibling(p, i))
+
+
+@uncounted
+def scale_heights(p, factor):
+    """Heights of internal nodes, but those of tips that are ancestors, times a factor; returns their
+    number."""
+    n = 0
+    for x in range(p.n_tips, p.heights.shape[0]):
+        a, b = p.left[x], p.right[x]
+        if not ((a < p.n_tips and is_ancestor(p, a)) or (b < p.n_tips and is_ancestor(p, b))):
+            p.heights[x] *= factor
+            n += 1
+    return n
+
+
+@uncounted
 def random_subtree(p):
     """A node that is not the root, uniformly."""
     return below(p.rng, p.parent.shape[0] - 1)

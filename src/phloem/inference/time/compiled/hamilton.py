@@ -60,6 +60,7 @@ set_anchors = uncounted(heights.set_anchors)
 to_ratios = uncounted(heights.to_ratios)
 from_ratios = uncounted(heights.from_ratios)
 pull_back = uncounted(heights.pull_back)
+branches_last = uncounted(clocks.branches_last)
 set_lengths = uncounted(clocks.set_lengths)
 pull_back_lengths = uncounted(clocks.pull_back_lengths)
 set_deviations = uncounted(clocks.set_deviations)
@@ -90,8 +91,8 @@ def set_scales(data, state, scratch, which):
         known = at >= 0 and state.clade[at] == scratch.keys[x]
         for row in range(rows):
             there = with_rates and state.parent[slot, x] >= 0
-            if row == OF_HEIGHT:
-                there = which != MODEL and x >= data.n_tips
+            if row == OF_HEIGHT:  # of a node as old as a tip below it there is no coordinate
+                there = which != MODEL and x >= data.n_tips and scratch.y[x] > -math.inf
             variance = state.usual[row]
             if known and state.variance[row, at] > 0.0:
                 variance = state.variance[row, at]
@@ -196,12 +197,14 @@ def set_all_lengths(data, state, scratch):
     """Branch lengths of the proposal by every clock; False where a branch lasts no time."""
     new, clock, possible = 1 - state.slot[0], data.clock, True
     parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
+    if not branches_last(parent, heights_, data.ancestral_tips):
+        return False
     for c in range(clock.rate.shape[0]):
         lengths = state.lengths[new, c]
         if clock.along == 0:
             rate, s = values[clock.rate[c]], spread_of(clock, values, c)[1]
             own = state.deviations[new, c]
-            possible = set_lengths(clock.kind, rate, s, parent, heights_, own, lengths) and possible
+            set_lengths(clock.kind, rate, s, parent, heights_, own, lengths)
         else:
             point = branches(data, state, scratch, c)
             possible = lengths_along(clock.along, (point, lengths)) > 0.0 and possible
@@ -230,8 +233,7 @@ def place(data, state, scratch, which, proposed):
             if is_whole(scratch.pending, which):
                 possible = set_all_lengths(data, state, scratch)
         else:
-            for x in range(n - 1):
-                possible = possible and heights_[parent[x]] > heights_[x]
+            possible = branches_last(parent, heights_, data.ancestral_tips)
             for c in range(deviations.shape[0] if possible else 0):
                 rate, s = values[clock.rate[c]], spread_of(clock, values, c)[1]
                 set_deviations(clock.kind, rate, s, parent, heights_, lengths[c], deviations[c])
@@ -373,7 +375,7 @@ def learn_scales(data, state, scratch):
         state.number_square[i] += off * (y[first + i] - state.number_mean[i])
     for x in range(n):
         at = clade_entry(state, scratch.keys[x])
-        if at < 0:
+        if at < 0 or y[x] == -math.inf:
             continue
         state.clade[at] = scratch.keys[x]
         state.seen[at] += 1.0

@@ -246,6 +246,8 @@ def _prepare(data, state, scratch, move, fresh):
             pending[RATIO] += _follow(data, state)
         pending[UNDEFINED] = not pending[RATIO] < math.inf
         possible = pending[RATIO] > -math.inf and pending[UNDEFINED] == 0.0
+        if possible and data.ancestral_tips > 0 and data.moves.pins[move] == 0:
+            possible = _same_ancestors(data, state)
         if possible:
             changed = _set_branches(data, state, scratch, held)
             possible = changed >= 0
@@ -280,9 +282,10 @@ def _propose(data, state, scratch, move):
     proposal = Proposal(
         data.n_tips, state.rng, state.tuning[move], low, high, state.values[new, first : first + size],
         scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
-        state.order[new], state.deviations[new, own], state.values[new], data.clock.rate, data.clock.spread,
-        data.clock.free, own, data.clock.kind, data.tree_first, state.groups[new], data.tip_bounds,
-        data.moving, scratch.edges, scratch.stack, scratch.spots, scratch.parsimony,
+        state.order[new], state.deviations[new, own], state.deviations[new], state.values[new],
+        data.clock.rate, data.clock.spread, data.clock.free, own, data.clock.kind, data.tree_first,
+        state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
+        scratch.parsimony,
     )  # fmt: skip
     return propose_kind(data.moves.kind[move], by_reference(proposal))
 
@@ -314,6 +317,18 @@ def _set_branches(data, state, scratch, held):
             if now[x] != was[x]:
                 changed += 1
     return changed
+
+
+@uncounted
+def _same_ancestors(data, state):
+    """Whether the proposal has the same tips as ancestors, as old as their parents: only some moves change
+    which."""
+    old, new = state.slot[0], 1 - state.slot[0]
+    for x in range(data.n_tips):
+        was = state.heights[old, state.parent[old, x]] == state.heights[old, x]
+        if (state.heights[new, state.parent[new, x]] == state.heights[new, x]) != was:
+            return False
+    return True
 
 
 @uncounted

@@ -24,6 +24,9 @@ def autocorrelated_variance(p):
         if above < 0:
             continue
         length = rate * (p.heights[above] - p.heights[x])
+        if length == 0.0:
+            rho[x] = rho[above]
+            continue
         before = log_variance(p.clock, old, length, rho[above])[0]
         after = log_variance(p.clock, p.values[place], length, rho[above])[0]
         s, new = math.sqrt(before), math.sqrt(after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from phloem.inference.mcmc.compiled.random import below, uniform
+from phloem.inference.time.compiled.edit import parent_is_held
 from phloem.inference.time.move_table import Move
 
 
@@ -14,6 +15,8 @@ def node_height(p):
     if p.n_tips < 3:
         return -math.inf
     x = p.n_tips + below(p.rng, p.n_tips - 2)
+    if parent_is_held(p, p.left[x]):
+        return -math.inf
     low = max(p.heights[p.left[x]], p.heights[p.right[x]])
     p.heights[x] = low + uniform(p.rng) * (p.heights[p.parent[x]] - low)
     return 0.0

@@ -27,6 +27,8 @@ def noise_variance(p):
     ratio = log_m
     for x in range(p.heights.shape[0] - 1):
         clock = rate * (p.heights[p.parent[x]] - p.heights[x])
+        if clock == 0.0:
+            continue
         k, new = clock / old, clock / p.values[place]
         wider = _spread(new) / _spread(k)
         p.deviations[x] = (p.deviations[x] + 1.0 / k) * wider - 1.0 / new

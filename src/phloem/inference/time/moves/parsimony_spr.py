@@ -15,7 +15,14 @@ from phloem.inference.mcmc.compiled.parsimony import (
 )
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.time.compiled.density import log_spread
-from phloem.inference.time.compiled.edit import graft, log_range, prune, random_subtree, root_above
+from phloem.inference.time.compiled.edit import (
+    graft,
+    log_range,
+    parent_is_held,
+    prune,
+    random_subtree,
+    root_above,
+)
 from phloem.inference.time.move_table import Move
 
 PIECES = 4  # of a branch, times within which are as good as the one in the middle
@@ -45,6 +52,8 @@ def parsimony_spr(p):
     Σ_but_x w) + log (density there / here). After MrBayes' ParsSPR for unrooted trees (Zhang, Huelsenbeck and
     Ronquist 2020, Syst. Biol. 69:1016); times by the clock are phloem's own."""
     i = random_subtree(p)
+    if parent_is_held(p, i):
+        return -math.inf
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
     top = root_above(p, s)

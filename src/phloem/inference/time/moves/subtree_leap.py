@@ -8,6 +8,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, normal
 from phloem.inference.time.compiled.edit import (
     graft,
+    parent_is_held,
     prune,
     random_subtree,
     spots_at_distance,
@@ -25,6 +26,8 @@ def subtree_leap(p):
 @uncounted
 def leap(p, i):
     """The same of a subtree i."""
+    if parent_is_held(p, i):
+        return -math.inf
     before, floor = p.heights[p.parent[i]], p.heights[i]
     distance = abs(p.tuning * normal(p.rng))
     q, s = prune(p, i)

@@ -9,6 +9,7 @@ from phloem.inference.mcmc.compiled.random import below, normal
 from phloem.inference.time.compiled.edit import (
     graft,
     lineages_below,
+    parent_is_held,
     prune,
     random_subtree,
 )
@@ -28,7 +29,7 @@ def slide(p, i):
     """The same of a subtree i."""
     before = p.heights[p.parent[i]]
     height = before + p.tuning * normal(p.rng)
-    if height <= p.heights[i]:
+    if height <= p.heights[i] or parent_is_held(p, i):
         return -math.inf
     q, s = prune(p, i)
     j = s

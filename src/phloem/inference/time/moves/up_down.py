@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 
 from phloem.inference.mcmc.compiled.random import uniform
+from phloem.inference.time.compiled.edit import scale_heights
 from phloem.inference.time.move_table import Move
 
 
 def up_down(p):
-    """Heights of all T - 1 internal nodes times m = exp(tuning (U - ½)) and the rates of k clocks over m: log
-    Hastings ratio (T - 1 - k) log m (Drummond et al. 2002). Branch lengths nearly stay."""
+    """Heights of all T - 1 internal nodes, but those of tips that are ancestors, times m = exp(tuning (U -
+    ½)) and the rates of k clocks over m: log Hastings ratio (T - 1 - k) log m (Drummond et al. 2002). Branch
+    lengths nearly stay."""
     log_m = p.tuning * (uniform(p.rng) - 0.5)
     factor = math.exp(log_m)
-    for x in range(p.n_tips, p.heights.shape[0]):
-        p.heights[x] *= factor
-    k = 0
+    n, k = scale_heights(p, factor), 0
     for c in range(p.rates.shape[0]):
         if p.free[c] != 0:
             p.values[p.rates[c]] /= factor
             k += 1
-    return (p.n_tips - 1 - k) * log_m
+    return (n - k) * log_m
 
 
 MOVE = Move("up_down", up_down, 2, 0.2, 0.3, (1e-5, 10.0), needs="rate")

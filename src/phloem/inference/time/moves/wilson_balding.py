@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.time.compiled.edit import (
     graft,
     height_above,
     log_range,
+    parent_is_held,
     prune,
     random_subtree,
     root_above,
@@ -21,6 +24,8 @@ def wilson_balding(p):
     log Hastings ratio is log(new range / old range), of the exponential the inverse density (Wilson and
     Balding 1998, Genetics 150:499)."""
     i = random_subtree(p)
+    if parent_is_held(p, i):
+        return -math.inf
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
     ratio = -log_range(p, i, s, before)
