@@ -83,7 +83,7 @@ def tip_ages(texts: tuple[str, ...], taxa: tuple[str, ...]) -> TipDates:
             raise InputError(f"--tip-age names '{name}' twice", taxon=name, hint="Leave one of them out.")
         ages[name] = found[0], found[-1]
     bounds = np.array([ages.get(name, (0.0, 0.0)) for name in taxa])
-    return TipDates(taxa, -bounds[:, 1], -bounds[:, 0], calendar=False)
+    return TipDates(taxa, 0.0 - bounds[:, 1], 0.0 - bounds[:, 0], calendar=False)
 
 
 @dataclass(frozen=True)

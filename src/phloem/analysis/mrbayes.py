@@ -53,7 +53,11 @@ _NOT_YET = {
     "sumss": "The table of stones is written by the analysis itself.",
     "usertree": "Start from a tree with --start FILE instead.",
 }
-_BEFORE_THE_CHAINS = ("mcmc", "mcmcp", "ss", "ssp", "lset", "prset", "set", "link", "unlink")
+_BEFORE_THE_CHAINS_TEXT = """
+mcmc mcmcp ss ssp lset prset set link unlink partition delete restore exclude include ctype pairs outgroup
+constraint calibrate startvals report
+"""
+_BEFORE_THE_CHAINS = frozenset(_BEFORE_THE_CHAINS_TEXT.split())
 _OF_OTHER_MODELS_TEXT = """
 ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nbetacat nmixtcat augment gibbsfreq
 """

@@ -16,6 +16,7 @@ from typing import Any
 from phloem.analysis.mrbayes_divisions import Division
 from phloem.analysis.mrbayes_models import DivisionModel
 from phloem.io.mrbayes import MrBayesCommand, Value
+from phloem.tree.match import folded
 
 PLOIDY = {"diploid": 2.0, "zlinked": 1.5, "haploid": 1.0}
 OF_CLOCKS_TEXT = """
@@ -292,8 +293,8 @@ class Dated:
             hint = "Without fossils: clock:birthdeath."
             raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
         share = self._density("fossilizationpr", "beta(1,1)", known=("beta",))
-        ages = {one.name.lower(): one for one in self._ages()}
-        tips = [self._tip_age(name, ages[name.lower()]) for name in self.taxa if name.lower() in ages]
+        ages = {folded(one.name): one for one in self._ages()}
+        tips = [self._tip_age(name, ages[folded(name)]) for name in self.taxa if folded(name) in ages]
         tree |= {"tree_prior": "fbd-root", "tip_age": [text for text in tips if text]}
         return tree, [*priors, f"sampling_proportion={share}"]
 
@@ -328,7 +329,7 @@ class Dated:
     def _clades(self, kind: str) -> dict[str, list[str]]:
         """Constraints, ages of some of them, and that of the root."""
         found: dict[str, list[str]] = {"clade": [], "monophyletic": [], "calibrate": []}
-        known = {one.name.lower(): one for one in self._ages()}
+        known = {folded(one.name): one for one in self._ages()}
         rooted = False
         for key, (form, sets, command) in self.constraints.items():
             taxa = sets[0]
@@ -362,23 +363,23 @@ class Dated:
         """Calibrations that hold, of nodes that exist."""
         if self.division.value("nodeagepr").word.lower() != "calibrated":
             return []
-        held = {one.name.lower(): one for one in self.known}
+        held = {folded(one.name): one for one in self.known}
         return [one for one in held.values() if not "unconstrained".startswith(one.age.word)]
 
     def unused(self) -> list[tuple[MrBayesCommand, str, str]]:
         """Calibrations that MrBayes does not obey either, as clock_notes has them."""
-        living, named = {taxon.lower() for taxon in self.taxa}, self.constraints
-        gone = {taxon.lower() for taxon in self.deleted}
+        living, named = {folded(taxon) for taxon in self.taxa}, self.constraints
+        gone = {folded(taxon) for taxon in self.deleted}
         found = list[tuple[MrBayesCommand, str, str]]()
         for one in self._ages():
-            if (name := one.name.lower()) not in living and name not in named:
+            if (name := folded(one.name)) not in living and name not in named:
                 why = "the taxon is deleted" if name in gone else "topologypr does not name it, as in MrBayes"
                 found.append((one.command, f"calibrate {one.name}", f"no meaning, {why}"))
         return found
 
     def _refuse_age(self, one: Known) -> None:
         """Of a taxon: a living one has the age 0."""
-        if one.name.lower() in [taxon.lower() for taxon in self.taxa]:
+        if folded(one.name) in [folded(taxon) for taxon in self.taxa]:
             if one.age.word == "fixed" and one.age.arguments in (("0",), ("0.0",), ("0.00",)):
                 return
             hint = f"Nearest: phloem time {self.file} --dates FILE, a coalescent or --tree-prior fbd."

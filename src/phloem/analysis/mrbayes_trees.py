@@ -13,7 +13,7 @@ from phloem.analysis.mrbayes_dated import what_differs
 from phloem.analysis.mrbayes_divisions import Division, Setting
 
 _TREE_PRIORS = {  # what follows brlenspr=clock: → --tree-prior of phloem time
-    "": "bd", "uniform": "bd", "birthdeath": "bd", "coalescence": "constant", "fossilization": "fbd",
+    "": "bd", "uniform": "bd", "birthdeath": "bd", "coalescence": "constant", "fossilization": "fbd-root",
 }  # fmt: skip
 _CLOCKS = {  # clockvarpr → --clock: the same, or the nearest
     "igr": "white-noise", "ibr": "white-noise", "wn": "white-noise", "iln": "ucln", "mixed": "ucln",

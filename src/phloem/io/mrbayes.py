@@ -271,6 +271,12 @@ def _value(source: SourceText, option: str, words: Sequence[Token], at: int) -> 
         if at + 1 < len(words) and words[at].text == ":":
             second = _keyword(source, option, words[at + 1], _SECOND.get((option, word), ""))
             at += 2
+    if option == "samplestrat":  # random 2: time rate, time rate
+        end = at
+        while end < len(words) and (words[end].text in (":", ",") or words[end].text[0].isdigit()):
+            end += 1
+        numbers = tuple(token.text for token in words[at:end] if token.text not in (":", ","))
+        return Value(word, second, numbers or None), end
     if at == len(words) or words[at].text != "(":
         return Value(word, second), at
     close = next((i for i in range(at, len(words)) if words[i].text == ")" and not words[i].quoted), None)

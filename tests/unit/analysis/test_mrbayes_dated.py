@@ -128,6 +128,34 @@ def test_constraints_are_clades_and_that_of_all_taxa_is_the_root(tmp_path):
     assert any("nodeagepr=unconstrained, as in MrBayes" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "options"),
+    [
+        ("", {}),
+        ("samplestrat=random", {}),
+        ("samplestrat=diversity", {"sampling": "diversified"}),
+        ("samplestrat=fossiltip", {"fossils": "ends"}),
+    ],
+)
+def test_fossils_are_tips_with_ages_that_may_be_ancestors(tmp_path, strategy, options):
+    ages = "calibrate aa = fixed(0) bb = uniform(2,3) cc = fixed(1.5) my_Clade = gamma(3,1);"
+    lines = (
+        "constraint my_clade = aa bb;", "prset topologypr=constraints(my_clade) nodeagepr=cal;", ages,
+        f"prset brlenspr=clock:fossilization fossilizationpr=beta(2,5) sampleprob=0.3 {strategy};", "mcmc;",
+        "delete dd;",
+    )  # fmt: skip
+    found = block_of(tmp_path, *lines)
+    assert found.options["tree_prior"] == "fbd-root" and found.options["sampled"] == 0.3
+    assert found.options["tip_age"] == ["bb=2,3", "cc=1.5"]
+    assert "sampling_proportion=beta(2,5)" in found.options["prior"]
+    assert {name: found.options[name] for name in ("sampling", "fossils") if name in found.options} == options
+    assert found.options["calibrate"] == ["my_clade=gamma(9,3)", "root=gamma(1,1)"]
+    assert any("delete: comes after mcmc" in note for note in found.notes) and "without" not in found.options
+    model = time_input(time_settings(found.options)).model
+    assert model.tip_bounds.tolist() == [[0, 0], [2, 3], [1.5, 1.5], [0, 0], [0, 0]]
+    assert model.samples_ancestors == ("fossils" not in options)
+
+
 def test_ages_of_what_no_tree_has_are_not_obeyed_as_in_mrbayes(tmp_path):
     """Of constraints that topologypr does not name, and of deleted taxa, which constraints are without."""
     ages = "calibrate k = gamma(3,1) other = gamma(2,1) ee = uniform(1,2);"

@@ -1,0 +1,69 @@
+"""Ages of tips that `--tip-age` says, which stand in the place of dates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.analysis.dated_input import DateOptions
+from phloem.analysis.time_data import time_input
+from phloem.analysis.time_options import time_settings
+from phloem.analysis.time_record import time_identity
+from phloem.errors import InputError
+
+FASTA = ">living\nACGT\n>old=1\nACGA\n>older\nACGG\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "a.fasta").write_text(FASTA)
+    return str(tmp_path / "a.fasta")
+
+
+def read(file, *ages, **more):
+    options = {"alignment": file, "model": "JC", "tip_age": list(ages), "tree_prior": "fbd"} | more
+    settings = time_settings(options)
+    return settings, time_input(settings)
+
+
+def test_they_are_heights_of_tips_others_of_the_present(file):
+    _, found = read(file, "old=1=2", "older = 3.5,4")
+    assert found.model.tip_bounds.tolist() == [[0, 0], [2, 2], [3.5, 4]]
+    assert found.dates.latest == 0.0 and found.model.samples_ancestors
+    assert not read(file, "older=3", fossils="tips")[1].model.samples_ancestors
+    assert not read(file)[1].model.samples_ancestors  # all are of one time
+    with pytest.raises(InputError, match="no sample is an ancestor"):
+        read(file, "older=3", clock="random")
+
+
+@pytest.mark.parametrize(
+    "ages, told",
+    [
+        (["older=-1"], "no age of a tip"),
+        (["older=3,2"], "no age of a tip"),
+        (["older=1,2,3"], "no age of a tip"),
+        (["older"], "no age of a tip"),
+        (["older=old"], "no age of a tip"),
+        (["eldest=3"], "the data lack: 'eldest'"),
+        (["older=3", "older=4"], "'older' twice"),
+    ],
+)
+def test_what_is_no_age_is_refused(file, ages, told):
+    with pytest.raises(InputError, match=told):
+        read(file, *ages)
+
+
+def test_ages_and_dates_do_not_go_together(file):
+    with pytest.raises(InputError, match="not both"):
+        read(file, "older=3", date_field=-1)
+
+
+def test_other_ages_are_another_analysis_and_none_are_what_older_checkpoints_say(file):
+    def identity(*ages):
+        settings, found = read(file, *ages)
+        return time_identity(settings, found.model)["dates"]
+
+    assert identity("older=3") == identity("older=3") != identity("older=4")
+    assert DateOptions("t.tsv").tip_age == () and identity() is None
+    assert identity("older=3")["tip_age"] == ("older=3",)
+    assert np.isfinite(read(file, "older=3")[1].model.tip_bounds).all()
