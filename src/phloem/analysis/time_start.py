@@ -54,6 +54,7 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
         return settings, ""
     if settings.engine == "auto":
         other = chains.stones or chains.n_chains > 1 or settings.device == "gpu"
+        other = other or data.model.samples_ancestors
         many = MANY if of_nucleotides(data.model.engine) else MANY_CODED
         if other or len(data.taxa) < many or not _have_ancestors(data):
             return settings, ""
@@ -63,6 +64,11 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
         told = f"{len(data.taxa):,} genomes differ at {100 * share:.2g}% of their sites"
     elif settings.device == "gpu":
         raise InputError("sequences of ancestors are sampled on CPUs", hint="Leave --device out.")
+    elif data.model.samples_ancestors:
+        raise InputError(
+            "sequences of ancestors are not sampled where a sample may be one",
+            hint="Choose --engine patterns, or --fossils tips, the posterior given that none is.",
+        )
     else:
         require_ancestors(data.model.engine)
     chains = replace(chains, ancestors="sampled")

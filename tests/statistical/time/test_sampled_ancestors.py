@@ -173,6 +173,45 @@ def test_three_taxa_with_data(name, tips, options):
     assert not agrees(found, *expected(prior, tips, NUMBERS[name], settings))
 
 
+def of_one_column(tree, decay, states):
+    """Log-likelihood of one column under JC, by the mean of exp(-4/3 length) of every branch."""
+    same = 0.25 + 0.75 * decay(tree.heights[tree.parent[:4]] - tree.heights[:4])
+    p = [np.where(np.eye(4, dtype=bool), s, (1 - s) / 3) for s in same]
+    low = [x for x in range(3) if tree.parent[x] == 3]
+    above = p[3] @ (p[low[0]][:, states[low[0]]] * p[low[1]][:, states[low[1]]])
+    (other,) = set(range(3)) - set(low)
+    return np.log(0.25 * (above * p[other][:, states[other]]).sum())
+
+
+@pytest.mark.parametrize("clock", ["white-noise", "ucgd"])
+def test_one_column_by_rates_that_are_integrated_out(clock):
+    """Branch lengths are gamma, independent, and one column's likelihood is multilinear in what they decay
+    to, whose means are known: rates drawn for branches that begin and cease to last are drawn rightly."""
+    prior, tips, options = registered()["fbd"], [0.0, 0.7, 1.9], {}
+    settings = prior.parameters(Scale(1.0, 3, 1), options).settings
+    rate, spread, states = 0.5, 2.0, [0, 1, 0]
+
+    def decay(lasts):
+        if clock == "white-noise":
+            return (1 + 4 / 3 * spread) ** (-rate * lasts / spread)
+        return (1 + 4 / 3 * rate * lasts * spread**2) ** (-1 / spread**2)
+
+    name = "clock_variance" if clock == "white-noise" else "clock_cv"
+    tree = TreeModel(clock=clock, prior="fbd", priors=NUMBERS["fbd"] | {"clock_rate": rate, name: spread})
+    alignment = alignment_from_sequences({f"t{i}": "ACGT"[s] for i, s in enumerate(states)}, alphabet("dna"))
+    found, _, _ = sampled(alignment, np.array(tips), "JC", tree, generations=1_500_000)
+    numbers = NUMBERS["fbd"]
+    assert agrees(found, *expected(prior, tips, numbers, settings, lambda t: of_one_column(t, decay, states)))
+    assert not agrees(found, *expected(prior, tips, numbers, settings))  # without the data
+    assert not agrees(
+        found,
+        *expected(
+            prior, tips, numbers, settings,
+            lambda t: of_one_column(t, lambda lasts: np.exp(-4 / 3 * rate * lasts), states),
+        ),
+    )  # fmt: skip
+
+
 def test_a_sample_of_uncertain_age_takes_its_parent_along():
     prior, rows = registered()["fbd"], []
     settings = prior.parameters(Scale(1.0, 3, 1), {}).settings

@@ -9,6 +9,7 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time_data import time_input
 from phloem.analysis.time_options import time_settings
 from phloem.analysis.time_record import time_identity
+from phloem.analysis.time_start import with_engine
 from phloem.errors import InputError
 
 FASTA = ">living\nACGT\n>old=1\nACGA\n>older\nACGG\n"
@@ -67,3 +68,11 @@ def test_other_ages_are_another_analysis_and_none_are_what_older_checkpoints_say
     assert DateOptions("t.tsv").tip_age == () and identity() is None
     assert identity("older=3")["tip_age"] == ("older=3",)
     assert np.isfinite(read(file, "older=3")[1].model.tip_bounds).all()
+
+
+def test_sequences_of_ancestors_are_not_sampled_where_samples_may_be_one(file):
+    settings, found = read(file, "older=3", engine="ancestors")
+    with pytest.raises(InputError, match="where a sample may be one"):
+        with_engine(settings, found)
+    settings, found = read(file, "older=3", engine="ancestors", fossils="tips")
+    assert with_engine(settings, found)[0].chains.ancestors == "sampled"
