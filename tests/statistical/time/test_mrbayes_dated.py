@@ -20,6 +20,7 @@ POSTERIORS = json.loads((FOLDER / "posteriors.json").read_text())["posteriors"]
 NAMES = {
     "TH": "root_height", "TL": "tree_length", "popsize": "pop_size", "net_speciation": "net_diversification",
     "relative_extinction": "relative_death", "clockrate": "clock_rate",
+    "relative_fossilization": "sampling_proportion",
 }  # fmt: skip
 WIDE = {"kappa"}  # without data it has no mean
 

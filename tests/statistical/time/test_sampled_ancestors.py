@@ -3,6 +3,8 @@ quadrature; with data, every clock, samples of uncertain age, and few moves at a
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 
@@ -29,12 +31,13 @@ NUMBERS = {
 ROOT = Gamma(4.0, 2.0)
 
 
-def spans(begin, edges):
+def spans(begin, edges, points=(X, W)):
     """Points and weights of heights above begin, in pieces that edges part."""
-    ends = [begin, *sorted(e for e in edges if e > begin)]
+    x, w = points
+    ends = [begin, *sorted({e for e in edges if e > begin})]
     for low, high in zip(ends, [*ends[1:], np.inf]):
-        heights = low + (high - low) * X if high < np.inf else low + 3.0 * X / (1 - X)
-        yield from zip(heights, (high - low) * W if high < np.inf else 3.0 * W / (1 - X) ** 2)
+        heights = low + (high - low) * x if high < np.inf else low + 3.0 * x / (1 - x)
+        yield from zip(heights, (high - low) * w if high < np.inf else 3.0 * w / (1 - x) ** 2)
 
 
 def histories(tips):
@@ -48,6 +51,47 @@ def histories(tips):
             highs = [(tips[c], 1.0)] if low < tips[c] else []
             for high, of_high in [*highs, *spans(max(low, tips[c]), [])]:
                 yield np.array([*tips, low, high]), parent, of_low * of_high
+
+
+def shapes(items):
+    """Every rooted binary tree of some subtrees, as pairs of pairs."""
+    if len(items) == 1:
+        yield items[0]
+        return
+    first, *rest = items
+    for r in range(len(rest)):
+        for beside in combinations(rest, r):
+            others = [x for x in rest if x not in beside]
+            yield from product(shapes([first, *beside]), shapes(others))
+
+
+def trees_of(tips, points):
+    """Every dated tree, as histories."""
+
+    def numbered(shape, pairs):
+        if not isinstance(shape, tuple):
+            return shape
+        pairs.append(tuple(numbered(child, pairs) for child in shape))
+        return len(tips) + len(pairs) - 1
+
+    def dated(heights, pairs, weight):
+        if len(heights) == 2 * len(tips) - 1:
+            yield np.array(heights), weight
+            return
+        a, b = pairs[len(heights) - len(tips)]
+        base, older = max(heights[a], heights[b]), a if heights[a] > heights[b] else b
+        if older < len(tips) and heights[a] != heights[b]:
+            yield from dated([*heights, heights[older]], pairs, weight)
+        for height, own in spans(base, tips, points):
+            yield from dated([*heights, height], pairs, weight * own)
+
+    for shape in shapes(list(range(len(tips)))):
+        pairs, parent = [], np.full(2 * len(tips) - 1, -1)
+        numbered(shape, pairs)
+        for k, children in enumerate(pairs):
+            parent[list(children)] = len(tips) + k
+        for heights, weight in dated(list(tips), pairs, 1.0):
+            yield heights, parent, weight
 
 
 def expected(prior, tips, numbers, settings, log_likelihood=None):
@@ -99,6 +143,34 @@ def test_three_taxa_without_data(name, tips, options):
     assert agrees(found, root, ancestors)
     other = NUMBERS[name] | ({"sampling_rate": 0.36} if name == "fbd" else {"sampling_proportion": 0.36})
     assert not agrees(found, *expected(prior, tips, other, settings))
+
+
+def test_four_taxa_of_which_one_fossil_may_be_an_ancestor_of_the_other():
+    prior, tips, options = registered()["fbd-root"], [0.0, 0.0, 0.6, 1.1], {"sampled": 0.4}
+    settings = prior.parameters(Scale(1.0, 4, 1), options).settings
+    x, w = np.polynomial.legendre.leggauss(10)
+    total = np.zeros(5)
+    for heights, parent, weight in trees_of(tips, ((x + 1) / 2, w / 2)):
+        order = np.argsort(heights, kind="stable")
+        g = Genealogy(heights, order, 4, np.zeros(0, np.int64), parent)
+        log = prior.log_density(g, np.array([*NUMBERS["fbd-root"].values()]), settings)
+        ancestors = heights[parent[:4]] == heights[:4]
+        own = np.array([1.0, heights[-1], ancestors.sum(), ancestors[2], ancestors[3]])
+        total += weight * np.exp(log + float(ROOT.log_density(heights[-1:]))) * own
+    root, ancestors, younger, older = total[1:] / total[0]
+    taxa = tuple(f"t{i}" for i in range(4))
+    tree = TreeModel(
+        prior="fbd-root", priors=NUMBERS["fbd-root"] | {"clock_rate": Exponential(1.0)},
+        clades=(Clade("root", taxa, age=ROOT),), options=options,
+    )  # fmt: skip
+    found, _, run = sampled(
+        nothing_observed(4), np.array(tips), "JC", tree, generations=1_000_000, use_data=False
+    )
+    assert agrees(found, root, ancestors) and 0.1 < younger < older
+    there = run.samples.lengths[run.samples.n // 4 :, 2:4] == 0.0
+    for share, own in zip((younger, older), there.T):
+        error = own[: len(own) // 40 * 40].reshape(40, -1).mean(1).std() / np.sqrt(40)
+        assert abs(own.mean() - share) < 4 * error
 
 
 FEW = [

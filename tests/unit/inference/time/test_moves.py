@@ -190,6 +190,7 @@ def draws(uncertain: bool = False) -> list[Point]:
 WITH_RATIO = (
     "parsimony_spr",
     "root_height",
+    "sampled_ancestor",
     "subtree_leap",
     "subtree_slide",
     "tree_scaler",

@@ -24,6 +24,7 @@ import math
 import numpy as np
 
 from phloem.density import clocks, heights
+from phloem.density.clocks import WHITE_NOISE
 from phloem.density.local_clocks import Branches
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import normal, uniform
@@ -52,6 +53,9 @@ from phloem.inference.time.records import (
     STEPS,
 )
 
+LOG_LEAST = math.log(0.02)
+"""Of white noise: rates of branches that last next to nothing are spread so wide that steps which follow them
+cost a hundred times as much and go nowhere. Some trajectories then fail, and other moves do that work."""
 WORST = 1000.0  # energy error of a trajectory that has left its range
 TARGET, OF_KINKS = 0.8, 0.6  # acceptance aimed at; where errors are of the first order in a step
 OUTER, MOST_INNER = 0.15, 100  # a step of the likelihood's force, in scales; and of the prior's in one
@@ -335,7 +339,8 @@ def end_trajectory(data, state, scratch, which, change, tuning):
     n, worst = state.parent.shape[1], data.n_tips
     if tuning:
         target = OF_KINKS if scratch.pending[INNER] > 1 else TARGET
-        adapt_step(state.steps[which], target, min(1.0, math.exp(min(change, 0.0))))
+        least = LOG_LEAST if data.clock.kind == WHITE_NOISE else -math.inf
+        adapt_step(state.steps[which], target, min(1.0, math.exp(min(change, 0.0))), least)
     elif not change > -math.inf:
         for x in range(data.n_tips, n):
             if _force(scratch, x) > _force(scratch, worst):
@@ -350,12 +355,13 @@ def _force(scratch, i):
 
 
 @uncounted
-def adapt_step(steps, target, acceptance):
-    """Dual averaging towards the target (Hoffman and Gelman 2014, J. Mach. Learn. Res. 15:1593)."""
+def adapt_step(steps, target, acceptance, least):
+    """Dual averaging towards the target (Hoffman and Gelman 2014, J. Mach. Learn. Res. 15:1593), not below
+    the logarithm of the least step."""
     steps[COUNT] += 1.0
     m = steps[COUNT]
     steps[SHORTFALL] += (target - acceptance - steps[SHORTFALL]) / (m + 10.0)
-    steps[LOG_STEP] = steps[CENTRE] - math.sqrt(m) / 0.05 * steps[SHORTFALL]
+    steps[LOG_STEP] = max(steps[CENTRE] - math.sqrt(m) / 0.05 * steps[SHORTFALL], least)
     weight = m**-0.75
     steps[LOG_MEAN] = weight * steps[LOG_STEP] + (1.0 - weight) * steps[LOG_MEAN]
 
