@@ -96,7 +96,8 @@ _TREE_PRIOR = Question(
         ("bd-root", "the same, given the root's age"),
         ("uniform", "ages uniform below the root's"),
         ("bdss", "births and deaths, with dated samples"),
-        ("fbd", "the same, with fossils"),
+        ("fbd", "births, deaths and fossils, which may be ancestors"),
+        ("fbd-root", "the same, given the root's age"),
     ),
 )
 TIME = (
@@ -132,6 +133,26 @@ TIME = (
     q.PRIORS,
     whole("pieces", "Population sizes", "Of a skyline or skygrid; 10 if not given.", None, True),
     Question("sampled", "Share that is sampled", "Of species, of births and deaths.", "number", further=True),
+    lines(
+        "tip-age",
+        "Ages of tips",
+        "Of fossils, instead of a file of dates, one a line: Xyelotoma=152,163.",
+    ),
+    choice(
+        "fossils",
+        "Fossils",
+        "Under births, deaths and fossils.",
+        ("", "may be ancestors of other samples"),
+        ("tips", "are tips: the posterior given that none is an ancestor"),
+        ("ends", "end their lineages, given the root's age"),
+    ),
+    choice(
+        "sampling",
+        "The living were sampled",
+        "Under births, deaths and fossils, given the root's age.",
+        ("", "at random"),
+        ("diversified", "to be as different as can be"),
+    ),
     choice(
         "start",
         "Begin from",
