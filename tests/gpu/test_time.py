@@ -36,7 +36,7 @@ def case(text: str, datatype: str, folder):
     return alignment, model, observed
 
 
-def parts_case(kinds, linkage: Linkage, folder, clock="ucln"):
+def parts_case(kinds, linkage: Linkage, folder, clock="ucln", prior="skyline"):
     """(alignments, model, observations) of parts of these (model, data type)."""
     alignments, models = [], []
     for i, (text, datatype) in enumerate(kinds):
@@ -48,7 +48,8 @@ def parts_case(kinds, linkage: Linkage, folder, clock="ucln"):
         model = model_for_alignment(text, alignments[i])
         models.append(PartModel(f"p{i}", model, alignments[i].n_sites, sites_per_character(model)))
     heights = np.repeat(np.array([0.0, 0.1, 0.5, 0.5, 1.0, 1.3])[:, None], 2, axis=1)
-    tree = TreeModel(clock, prior="skyline", pieces=2)
+    held = {"birth_rate": 0.3, "death_rate": 0.1, "sampling_rate": 3.0} if prior == "fbd" else {}
+    tree = TreeModel(clock, prior=prior, pieces=2 if prior == "skyline" else None, priors=held)
     model = time_model(structure_of_parts(models, linkage), tree, alignments[0].taxa, heights, 2000.0)
     observed = [observations(own, part.model.unseen) for own, part in zip(alignments, models)]
     return alignments, model, observed
@@ -94,6 +95,22 @@ def test_clocks_on_a_device(clock, tmp_path):
     assert whole.state.accepted.sum() > 5 and largest_error(whole, alignment) < 1e-9
     on_cpu = advanced(new_run(0, observed, model, settings), 32)
     np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("clock", ["ucln", "white-noise"])
+def test_samples_that_are_ancestors_on_a_device(clock, tmp_path):
+    """Branches that last no time come and go."""
+    (alignment,), model, (observed,) = parts_case([("HKY+FO", "dna")], Linkage(), tmp_path, clock, "fbd")
+    weights = {name: w for name, w in WEIGHTS.items() if name != "pop_size_multiplier"}
+    settings = replace(SETTINGS, move_weights=weights | {"sampled_ancestor": 16.0}, sample_every=2)
+    whole = advanced(new_run(0, observed, model, settings, device="gpu"), 64)
+    ancestors = whole.samples.numbers[:, 2 + whole.columns.names.index("sampled_ancestors")]
+    assert ancestors.min() == 0 < ancestors.max() and largest_error(whole, alignment) < 1e-9
+    on_cpu = advanced(new_run(0, observed, model, settings), 64)
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
+    half = advanced(new_run(0, observed, model, settings, device="gpu"), 24)
+    resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
+    assert np.array_equal(advanced(resumed, 40).samples.numbers, whole.samples.numbers)
 
 
 def weights_of(model) -> dict[str, float]:
