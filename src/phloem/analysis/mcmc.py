@@ -196,7 +196,9 @@ def _sampled(
 
 
 def _start(settings: McmcSettings, data: ChainInput, chains: ChainSettings) -> ChainStart:
-    return chain_start(settings.start, data.alignments[data.largest], chains, settings.start_tree)
+    first = data.alignments[data.largest]
+    others = [own for own in data.alignments if own is not first]
+    return chain_start(settings.start, first, chains, settings.start_tree, others)
 
 
 def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phloem.clustering.parsimony import Parsimony
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.errors import STANDARD_INPUT, InputError, count_of, shown_file
@@ -18,8 +19,9 @@ from phloem.io.trees import read_trees
 from phloem.tree.match import folded, match_taxa
 from phloem.tree.tree import Tree
 
-RANDOM = "random"
-METHODS = ("nj", "bionj", "upgma")
+RANDOM, PARSIMONY = "random", "parsimony"
+METHODS = ("nj", "bionj", "upgma", PARSIMONY)
+_STREAM = 7  # of random numbers
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,15 @@ class ChainStart:
 
 
 def chain_start(
-    start: str, alignment: Alignment, chains: ChainSettings, tree_name: str | None = None
+    start: str,
+    alignment: Alignment,
+    chains: ChainSettings,
+    tree_name: str | None = None,
+    others: Sequence[Alignment] = (),
 ) -> ChainStart:
-    """The start that `random`, `nj`, `bionj`, `upgma` or a file name stands for; tree_name: of which of the
-    file's trees, or its number from 1, the first by default.
+    """The start that `random`, `nj`, `bionj`, `upgma`, `parsimony` or a file name stands for; tree_name: of
+    which of the file's trees, or its number from 1, the first by default. others: further parts of the data,
+    of which changes count, too.
 
     Branch lengths outside their bounds become the bound. Every chain of every run perturbs the
     tree by random interchanges of its own (inference.mcmc.start.perturbed), or only its lengths, where the
@@ -56,6 +63,11 @@ def chain_start(
     how = f"{n_interchanges(alignment.n_taxa)} random interchanges for each chain"
     if chains.fixed_topology:
         how = "its topology is fixed, lengths are perturbed for each chain"
+    if start == PARSIMONY:
+        rng = np.random.default_rng([chains.seed, _STREAM])
+        least = Parsimony(alignment, *others).tree(rng)
+        origin = f"a tree of {least.score:,} changes, taxa added in random order"
+        return ChainStart(least.tree, f"{origin}; {how}")
     if start in METHODS:
         found = starting_tree(alignment, start, bounds[0])  # type: ignore[arg-type]
         return ChainStart(found.tree, f"{found.origin}; {how}")

@@ -318,7 +318,7 @@ class _Analysis:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
         found |= self.sets.options(self.topology) | self.chains.options() | reported
-        found |= self.starts.options(self.topology, self.chains.get("starttree") == "random", self.notes)
+        found |= self.starts.options(self.topology, self.chains.get("starttree"), self.notes)
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
         if unseen:

@@ -76,7 +76,7 @@ class Chains:
             raise command.error(f"{name}={word} is not supported", _ONLY[name][1], option.line)
         if name == "reweight" and any(float(x) for x in (option.value.arguments or ()) if _is_number(x)):  # type: ignore[union-attr]
             raise command.error("REWEIGHT is not supported", "Leave it out.", option.line)
-        if name == "starttree" and word not in ("random", "current"):
+        if name == "starttree" and word not in ("random", "current", "parsimony"):
             hint = "Leave it out for random trees, write 'startvals tau=name', or give --start bionj."
             raise command.error(f"starttree={word} is not supported", hint, option.line)
         value: Any = word
@@ -154,6 +154,10 @@ class Chains:
             _, option, command = self.values["stoprule"]
             told = "stoprule=yes is not supported where trees have a clock"
             raise command.error(told, "Leave it out, and add --until-converged to the command.", option.line)
+        if self.get("starttree") == "parsimony":
+            _, option, command = self.values["starttree"]
+            told = "starttree=parsimony is not supported where trees have a clock"
+            raise command.error(told, "Leave it out: dated chains start from random trees.", option.line)
         found.pop("consensus", None)
         share = found.pop("burn_in")
         found["warm_up"] = self.get("burninfrac") if share is None else share

@@ -56,9 +56,9 @@ class Starts:
             told = "STARTVALS tau is not supported where trees have a clock"
             raise self.tree[1].error(told, "Leave it out: dated chains start from random trees.")
 
-    def options(self, topology: Setting | None, random: bool, notes: list[str]) -> dict[str, Any]:
-        """Options of `phloem mcmc`. topology: what PRSET TOPOLOGYPR says. random: whether the chains' command
-        asks for random trees. notes: what has no meaning, or is done otherwise, is added."""
+    def options(self, topology: Setting | None, asked: str | None, notes: list[str]) -> dict[str, Any]:
+        """Options of `phloem mcmc`. topology: what PRSET TOPOLOGYPR says. asked: starttree of the chains'
+        command. notes: what has no meaning, or is done otherwise, is added."""
         value = None if topology is None else topology.option.value
         if self.others:
             notes.append(f"startvals {', '.join(self.others)}: each chain starts from its own")
@@ -72,13 +72,14 @@ class Starts:
                 raise self.tree[1].error(told, "Name one tree.")
             chosen = self._named(wanted, topology.command, f"topologypr=fixed({wanted})", line)
             return chosen | {"fixed_topology": True}
+        own = {"start": "parsimony"} if asked == "parsimony" else {}
         if self.tree is None:
-            return {}
+            return own
         wanted, command = self.tree
         chosen = self._named(wanted, command, f"STARTVALS tau={wanted}", command.line)
-        if random:
-            notes.append(f"line {command.line}: startvals tau has no effect: starttree=random")
-            return {}
+        if asked in ("random", "parsimony"):
+            notes.append(f"line {command.line}: startvals tau has no effect: starttree={asked}")
+            return own
         notes.append(f"line {command.line}: each chain starts some interchanges from '{wanted}'")
         return chosen
 

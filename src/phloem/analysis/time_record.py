@@ -236,6 +236,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         "model": model_text(model),
         **({"linkage": [settings.linkage, *settings.link]} if len(model.engine.parts) > 1 else {}),
         "gamma": settings.gamma,
+        **({"fossils": model.fossils} if model.fossils else {}),
         "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),

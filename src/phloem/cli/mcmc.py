@@ -22,7 +22,8 @@ CHARACTER_STATES = typer.Option(
     "own", help="States under MK: each character's own number, or all of the matrix."
 )
 START = typer.Option(
-    "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
+    "random",
+    help="Starting trees: random, nj, bionj, upgma, parsimony, or a tree file; perturbed for each chain.",
 )
 START_TREE = typer.Option(None, help="Of a tree file: the tree of this name, or number from 1; the first.")
 FIXED_TOPOLOGY = typer.Option(

@@ -10,6 +10,8 @@ from phloem.analysis.mcmc import run_mcmc
 from phloem.analysis.mcmc_options import command_line, mcmc_settings, settings_text
 from phloem.analysis.mcmc_start import chain_start
 from phloem.analysis.mrbayes import block_analysis
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import new_run
@@ -178,7 +180,27 @@ def test_a_block_that_starts_from_a_tree(folder):
     assert "start_tree" not in startvals("tau=bad").options  # the first
     random = startvals("tau=good", chains="starttree=random")
     assert "start" not in random.options and any("no effect" in note for note in random.notes)
+    least = startvals("tau=good", chains="starttree=parsimony")
+    assert least.options["start"] == "parsimony" and any("no effect" in note for note in least.notes)
     assert startvals("tau=good", prior="prset topologypr=fixed(good);").options["fixed_topology"] is True
+
+
+def test_a_start_of_few_changes_counts_those_of_all_parts():
+    """Three columns of one part and five of another are in conflict: one change each of those that have
+    their split, two of the others."""
+
+    def of(column, n):
+        rows = {f"t{i}": symbol * n for i, symbol in enumerate(column)}
+        return alignment_from_sequences(rows, alphabet("dna"))
+
+    one, other, chains = of("AAACCC", 3), of("ACACAC", 5), ChainSettings(seed=3)
+    alone, both = chain_start("parsimony", one, chains), chain_start("parsimony", one, chains, None, [other])
+    assert alone.origin.startswith("a tree of 3 changes") and both.origin.startswith("a tree of 11 changes")
+    assert "random interchanges for each chain" in both.origin
+    again = chain_start("parsimony", one, chains, None, [other])
+    assert (again.tree.parent == both.tree.parent).all()
+    with pytest.raises(InputError, match="is no file"):
+        chain_start("parsimony", one, chains, "name")
 
 
 @pytest.mark.parametrize(

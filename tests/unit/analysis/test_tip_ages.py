@@ -65,6 +65,10 @@ def test_other_ages_are_another_analysis_and_none_are_what_older_checkpoints_say
         return time_identity(settings, found.model)["dates"]
 
     assert identity("older=3") == identity("older=3") != identity("older=4")
+    settings, found = read(file, "older=3")
+    assert time_identity(settings, found.model)["fossils"] == "ancestors"
+    settings, found = read(file, "older=3", tree_prior="constant")
+    assert "fossils" not in time_identity(settings, found.model)
     assert DateOptions("t.tsv").tip_age == () and identity() is None
     assert identity("older=3")["tip_age"] == ("older=3",)
     assert np.isfinite(read(file, "older=3")[1].model.tip_bounds).all()

@@ -154,6 +154,21 @@ def lineages_below(p, start, height, n):
 
 
 @uncounted
+def branches_above(p, root, i):
+    """Branches of the tree of a root that reach above node i: into p.edges. Returns their number."""
+    p.stack[0], size, n = root, 1, 0
+    while size > 0:
+        size -= 1
+        x = p.stack[size]
+        p.edges[n] = x
+        n += 1
+        if p.left[x] >= 0 and p.heights[x] > p.heights[i]:
+            p.stack[size], p.stack[size + 1] = p.left[x], p.right[x]
+            size += 2
+    return n
+
+
+@uncounted
 def root_above(p, x):
     """The root of the tree that x is in."""
     while p.parent[x] >= 0:

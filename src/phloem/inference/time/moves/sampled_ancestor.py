@@ -8,6 +8,7 @@ from phloem.density.clocks import WHITE_NOISE
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, gamma, normal, uniform
 from phloem.inference.time.compiled.edit import (
+    branches_above,
     graft,
     height_above,
     is_ancestor,
@@ -38,7 +39,9 @@ def sampled_ancestor(p):
         return -math.inf  # the place of another one
     q, s = prune(p, f)
     ratio = -log_place(p, f, s, before, was)
-    j = s if uniform(p.rng) < 0.5 else drawn_branch(p, f, root_above(p, s))
+    j = s
+    if uniform(p.rng) < 0.5:
+        j = p.edges[below(p.rng, branches_above(p, root_above(p, s), f))]
     if p.parent[j] >= 0 and p.heights[p.parent[j]] == p.heights[j]:
         return -math.inf  # a branch that lasts no time
     pinned = p.heights[j] < p.heights[f] and uniform(p.rng) < 0.5
@@ -61,21 +64,6 @@ def drawn_tip(p):
             p.edges[n] = x
             n += 1
     return p.edges[below(p.rng, n)] if n > 0 else -1
-
-
-@uncounted
-def drawn_branch(p, f, root):
-    """Of the tree without f, uniformly among branches that reach above it."""
-    p.stack[0], size, n = root, 1, 0
-    while size > 0:
-        size -= 1
-        x = p.stack[size]
-        p.edges[n] = x
-        n += 1
-        if p.left[x] >= 0 and p.heights[x] > p.heights[f]:
-            p.stack[size], p.stack[size + 1] = p.left[x], p.right[x]
-            size += 2
-    return p.edges[below(p.rng, n)]
 
 
 @uncounted

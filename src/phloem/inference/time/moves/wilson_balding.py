@@ -6,6 +6,7 @@ import math
 
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.time.compiled.edit import (
+    branches_above,
     graft,
     height_above,
     log_range,
@@ -29,16 +30,7 @@ def wilson_balding(p):
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
     ratio = -log_range(p, i, s, before)
-    root, n = root_above(p, s), 0
-    p.stack[0], size = root, 1
-    while size > 0:
-        size -= 1
-        x = p.stack[size]
-        p.edges[n] = x
-        n += 1
-        if p.left[x] >= 0 and p.heights[x] > p.heights[i]:
-            p.stack[size], p.stack[size + 1] = p.left[x], p.right[x]
-            size += 2
+    n = branches_above(p, root_above(p, s), i)
     j = p.edges[below(p.rng, n)]
     height = height_above(p, i, j)
     ratio += log_range(p, i, j, height)
