@@ -197,7 +197,7 @@ def _sampled(
 
 def _start(settings: McmcSettings, data: ChainInput, chains: ChainSettings) -> ChainStart:
     first = data.alignments[data.largest]
-    others = [own for own in data.alignments if own is not first]
+    others = [own for own in data.alignments.values() if own is not first]
     return chain_start(settings.start, first, chains, settings.start_tree, others)
 
 

@@ -203,6 +203,15 @@ def test_a_start_of_few_changes_counts_those_of_all_parts():
         chain_start("parsimony", one, chains, "name")
 
 
+def test_chains_of_parts_start_from_few_changes_in_all_of_them(folder):
+    Path("d.partitions").write_text("JC, one = 1-5\nJC, two = 6-12\n")
+    options = {"alignment": "d.nex", "start": "parsimony", "prefix": "x"} | SHORT
+    whole = run_mcmc(mcmc_settings(options))
+    del options["model"]
+    parts = run_mcmc(mcmc_settings(options | {"partitions": "d.partitions", "prefix": "y"}))
+    assert " changes, taxa added in random order" in whole.start and parts.start == whole.start
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
