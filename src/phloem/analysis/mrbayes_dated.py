@@ -300,13 +300,15 @@ class Dated:
 
     def _tip_age(self, name: str, one: Known) -> str:
         """As --tip-age has it; '' of a living one."""
-        kind, numbers = one.age.word.lower(), one.age.arguments or ()
-        if "=" in name or not ("uniform".startswith(kind) or "fixed".startswith(kind)):
+        counts = [n for kind, n in (("fixed", 1), ("uniform", 2)) if kind.startswith(one.age.word)]
+        try:
+            ages = [float(word) for word in one.age.arguments or ()]
+        except ValueError:
+            ages = []
+        if "=" in name or [len(ages)] != counts:
             told = f"the age {one.age} of taxon '{name}' is not supported"
-            raise one.command.error(told, "Choose fixed, or uniform, and a name without '='.")
-        age_density(Value("uniform", "", ("0", "1")) if kind[0] == "f" else one.age, one.command.error)
-        ages = ",".join(dict.fromkeys(numbers))
-        return "" if set(map(float, numbers)) == {0.0} else f"{name}={ages}"
+            raise one.command.error(told, "Choose fixed(1) or uniform(1,2), and a name without '='.")
+        return "" if set(ages) == {0.0} else f"{name}={','.join(map(_text, dict.fromkeys(ages)))}"
 
     def _births_and_deaths(
         self, known: Mapping[str, dict[str, Any]] = {"random": {}}

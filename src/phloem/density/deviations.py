@@ -51,6 +51,16 @@ def log_gamma(parent, heights, deviations, numbers, by_deviation, by_height, by_
     return total
 
 
+@uncounted
+def log_noise(e, k):
+    """Log density of e, exp e gamma of mean 1 and shape k; of k = 0, a branch that lasts no time, of which
+    nothing reads e, standard normal. Also exp e - 1 and log k, which its slopes need."""
+    if k == 0.0:
+        return -(0.5 * e * e + HALF_LOG_2PI), 0.0, 0.0
+    over, log_k = math.expm1(e), math.log(k)
+    return k * log_k - k - math.lgamma(k) + k * (e - over), over, log_k
+
+
 def white_noise(parent, heights, deviations, numbers, by_deviation, by_height, by_number):
     """exp ε = r, a rate over the mean, is gamma of mean 1 and variance v / (μ τ), τ what the branch lasts, so
     that the variance of its length in substitutions grows with that: k = μ τ / v, log p = k log k - log Γ(k)
@@ -64,13 +74,11 @@ def white_noise(parent, heights, deviations, numbers, by_deviation, by_height, b
             k, e = rate * (heights[above] - heights[x]) / variance, deviations[x]
             if not k >= 0.0:
                 return -math.inf
-            if heights[above] == heights[x]:
-                total -= 0.5 * e * e + HALF_LOG_2PI
+            value, over, log_k = log_noise(e, k)
+            total += value
+            if k == 0.0:
                 by_deviation[x] = -e
                 continue
-            over = math.expm1(e)
-            log_k = math.log(k)
-            total += k * log_k - k - math.lgamma(k) + k * (e - over)
             by_deviation[x] = -k * over
             by_k = log_k - digamma(k) + e - over
             by_height[above] += by_k * rate / variance

@@ -240,6 +240,7 @@ def test_after_quit_and_after_mcmc(tmp_path):
             "calibrate one = gamma(3,1); prset brlenspr=clock:fossilization nodeagepr=cal;",
             "taxon 'one' is not",
         ),
+        ("calibrate one = fixed(x); prset brlenspr=clock:foss nodeagepr=cal;", "taxon 'one' is not"),
         ("prset brlenspr=clock:uniform clockvarpr=cpp;", "change at points of a Poisson process"),
         ("prset brlenspr=clock:uniform clockvarpr=igr igrvarpr=normal(1,1);", "normal"),
         ("prset brlenspr=clock:coalescence clockratepr=exp(1);", "not fixed"),

@@ -98,14 +98,21 @@ def youngest_event(g):
 
 
 @uncounted
-def chosen(r, last, share):
-    """What the living that were chosen to be diverse add, n₀ of them: but for what ρ does."""
+def left_of(r):
+    """E, λ - μE, and the slopes of that by λ, μ and z."""
     grown = r.birth - r.death
     end = math.exp(-grown * r.since)
     left = r.birth - r.death * end
+    by_birth, by_death = 1.0 + r.death * r.since * end, -end * (1.0 + r.death * r.since)
+    return end, left, by_birth, by_death, r.death * grown * end
+
+
+@uncounted
+def chosen(r, last, share):
+    """What the living that were chosen to be diverse add, n₀ of them: but for what ρ does."""
+    grown = r.birth - r.death
+    end, left, by_birth, by_death, by_z = left_of(r)
     hidden = math.floor(last / share + 0.5) - last
-    by_birth, by_death = 1.0 + r.death * r.since * end, -end * (1.0 + r.death * r.since)  # of left
-    by_z = r.death * grown * end
     own = Part(
         last * (2.0 * math.log(grown) - grown * r.since - 2.0 * math.log(left)),
         last * (-grown - 2.0 * by_z / left),
@@ -133,24 +140,17 @@ def chosen(r, last, share):
 @uncounted
 def seen_slopes(r):
     """Of ρ where the living were chosen, by λ, μ and z."""
-    grown = r.birth - r.death
-    end = math.exp(-grown * r.since)
-    left = r.birth - r.death * end
-    by_birth, by_death = 1.0 + r.death * r.since * end, -end * (1.0 + r.death * r.since)
-    return (
-        (1.0 - r.seen * by_birth) / left,
-        (-1.0 - r.seen * by_death) / left,
-        -r.seen * r.death * grown * end / left,
-    )
+    _, left, by_birth, by_death, by_z = left_of(r)
+    return (1.0 - r.seen * by_birth) / left, (-1.0 - r.seen * by_death) / left, -r.seen * by_z / left
 
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form."""
     if begins_with_ancestor(g):
         return -math.inf
-    root, diverse, lasts = g.order[g.order.shape[0] - 1], settings[1] == 1.0, settings[2] == 1.0
+    root, diverse, lasts = g.order[g.order.shape[0] - 1], settings[DIVERSE] == 1.0, settings[LASTS] == 1.0
     birth, death, sampling = numbers_of(x[0], x[1], x[2], lasts)
-    seen, since, at = settings[0], 0.0, 0
+    seen, since, at = settings[RHO], 0.0, 0
     if diverse:
         lowest, at = youngest_event(g)
         since = CUT * lowest
@@ -163,7 +163,7 @@ def density(g, x, settings, by_height, by_number):
     by_height[root] += top.by_time
     value = total.value
     if diverse:
-        of_living = chosen(r, last, settings[0])
+        of_living = chosen(r, last, settings[RHO])
         value += of_living.value
         by_z = of_living.by_time - total.by_time  # all else is of times since z
         total = added(total, of_living, 1.0)

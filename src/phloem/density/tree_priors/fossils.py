@@ -19,7 +19,7 @@ from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.errors import require_choice
 from phloem.hardware.numba_compile import uncounted
 
-LOG_4, LOG_2 = math.log(4.0), math.log(2.0)
+LOG_4 = math.log(4.0)
 KINDS = ("ancestors", "tips", "ends")
 
 
@@ -70,12 +70,18 @@ def added(a, b, factor):
 
 
 @uncounted
-def reaching(r, t):
-    """log(4/q) at t."""
+def terms(r, t):
+    """u, E, D and F at t."""
     u = t - r.since
     decay = math.exp(-r.c1 * u)
     d = decay * (1.0 - r.c2) + 1.0 + r.c2
-    lean = (1.0 + r.c2 - decay * (1.0 - r.c2)) / d
+    return u, decay, d, (1.0 + r.c2 - decay * (1.0 - r.c2)) / d
+
+
+@uncounted
+def reaching(r, t):
+    """log(4/q) at t."""
+    u, decay, d, lean = terms(r, t)
     value = LOG_4 - r.c1 * u - 2.0 * math.log(d)
     return Part(value, -r.c1 * lean, -u * lean, -2.0 * (1.0 - decay) / d, 0.0, 0.0, 0.0)
 
@@ -83,10 +89,7 @@ def reaching(r, t):
 @uncounted
 def unseen(r, t, of_rest):
     """log p₀ at t, or of 1 - p₀ (of_rest)."""
-    u = t - r.since
-    decay = math.exp(-r.c1 * u)
-    d = decay * (1.0 - r.c2) + 1.0 + r.c2
-    lean = (1.0 + r.c2 - decay * (1.0 - r.c2)) / d
+    u, decay, d, lean = terms(r, t)
     fall = decay / (d * d)
     steep = 2.0 * fall * (1.0 - r.c2 * r.c2)  # of F by c₁u
     p = (r.birth + r.death + r.sampling - r.c1 * lean) / (2.0 * r.birth)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from phloem.density.clocks import WHITE_NOISE
+from phloem.density.deviations import log_noise
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, gamma, normal, uniform
 from phloem.inference.time.compiled.edit import (
@@ -20,7 +21,6 @@ from phloem.inference.time.compiled.edit import (
 from phloem.inference.time.move_table import Move
 
 LOG_HALF = math.log(0.5)
-HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def sampled_ancestor(p):
@@ -87,15 +87,7 @@ def redraw(p, f, c, lasted):
     else:
         new = normal(p.rng)
     p.branches[c, f] = new
-    return log_noise(old, rate * lasted / variance) - log_noise(new, rate * lasts / variance)
-
-
-@uncounted
-def log_noise(e, k):
-    """As deviations.white_noise has it, of shape k, 0 for a branch that lasts no time."""
-    if k == 0.0:
-        return -0.5 * e * e - HALF_LOG_2PI
-    return k * math.log(k) - k - math.lgamma(k) + k * (e - math.expm1(e))
+    return log_noise(old, rate * lasted / variance)[0] - log_noise(new, rate * lasts / variance)[0]
 
 
 MOVE = Move("sampled_ancestor", sampled_ancestor, 12, tuning=0.2, needs="fossils", pins=True)
