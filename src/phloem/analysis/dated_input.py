@@ -78,7 +78,8 @@ def tip_ages(texts: tuple[str, ...], taxa: tuple[str, ...]) -> TipDates:
         if not name or len(found) not in (1, 2) or not 0.0 <= found[0] <= found[-1] < float("inf"):
             raise InputError(f"'{text}' is no age of a tip", hint=hint)
         if name not in taxa:
-            raise InputError(f"--tip-age names a taxon that the data lack: '{name}'", taxon=name)
+            told = f"--tip-age names a taxon that the data lack: '{name}'"
+            raise InputError(told, taxon=name, hint="Write its name as the data do.")
         if name in ages:
             raise InputError(f"--tip-age names '{name}' twice", taxon=name, hint="Leave one of them out.")
         ages[name] = found[0], found[-1]
