@@ -27,6 +27,7 @@ from phloem.inference.time.sampler import plain_time_likelihood
 from phloem.inference.time.settings import Clade, parse_age, parse_family
 from phloem.inference.time.structure import TimeModel, time_model
 from phloem.io.date_table import carries_dates
+from phloem.io.date_text import parse_date
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 ROOT = "root"
@@ -116,8 +117,10 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         if value is not None and not low < value < high:
             raise InputError(f"--{name} {value:g} is out of range")
     members = members_of(parts, pieces)
+    shift = _shifts(settings, youngest if dates is not None and dates.calendar else None)
     tree = replace(
         settings.tree,
+        options=dict(settings.tree.options) | ({"shift": shift} if shift else {}),
         priors=dict(_named_density(expanded_prior(text, members), "--prior") for text in settings.prior),
         clades=_clades(settings, alignment.taxa),
     )
@@ -183,6 +186,27 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
     if found[ROOT].age is None:
         del found[ROOT]
     return tuple(found.values())
+
+
+def _shifts(settings: TimeTreeSettings, youngest: float | None) -> dict[str, tuple[float, ...]]:
+    """Name → ages at which the number shifts, of texts with dates where height 0 has one, else with ages."""
+    found: dict[str, tuple[float, ...]] = {}
+    for text in settings.shift:
+        name, equals, times = text.partition("=")
+        if not equals or not name.strip() or name.strip() in found:
+            hint = "As in reproductive_number=2014-10-20,2015.2: dates where the tips have them, else ages."
+            raise InputError(
+                f"--shift {text}: expected a new name, = and times with commas between", hint=hint
+            )
+        own = [parse_date(time.strip(), name.strip()) for time in times.split(",")]
+        if not all(np.isfinite(one.lower) for one in own):
+            raise InputError(f"--shift {text}: a time without a beginning", hint="Give the day or the year.")
+        ages = [one.lower if youngest is None else youngest - one.lower for one in own]
+        if min(ages) <= 0:
+            present = "the present" if youngest is None else f"the youngest date, {youngest:.6g}"
+            raise InputError(f"--shift {text}: not every time is before {present}")
+        found[name.strip()] = tuple(ages)
+    return found
 
 
 def _require(clades: dict[str, Clade], name: str) -> None:

@@ -28,7 +28,7 @@ from phloem.plot.through_time_figure import Course, through_time_drawing
 from phloem.summary.clade_trees import SUMMARY_TREES
 from phloem.summary.predictive import Check
 from phloem.summary.routes import Route
-from phloem.summary.through_time import ThroughTime
+from phloem.summary.through_time import POP_SIZE, ThroughTime
 from phloem.summary.trace import TraceSummary
 from phloem.tree.tree import Tree
 
@@ -44,12 +44,13 @@ class TimeTreeSettings(SampledDataOptions):
     has its own, with its own rates of branches, but for those that link names together, as lengths:a,b. tree:
     clock, tree prior, priors. clade: "name=taxon,taxon,…", known from then on by its name, as root is;
     monophyletic: names of those that must be clades; clock_clade: of those with clocks of their own, or
-    "name=taxon,taxon,…"; calibrate: "name=density" of its age. summary_tree: of
-    summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
-    held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. engine:
-    whether sequences of ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks
-    for where genomes are many and nearly equal. chains: what the sampler does; usual_samples: but that
-    samples are as far apart as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
+    "name=taxon,taxon,…"; calibrate: "name=density" of its age; shift: "name=time,time,…", dates or ages
+    at which a number of the tree prior changes. summary_tree: of summary.clade_trees.tree_of_clades.
+    predictive: how many data sets are simulated from the draws, to be held against the data
+    (inference/time/predictive.py). trait: that changes along the tree, if any. engine: whether sequences of
+    ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks for where genomes
+    are many and nearly equal. chains: what the sampler does; usual_samples: but that samples are as far apart
+    as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -61,6 +62,7 @@ class TimeTreeSettings(SampledDataOptions):
     clock_clade: tuple[str, ...] = ()
     calibrate: tuple[str, ...] = ()
     prior: tuple[str, ...] = ()
+    shift: tuple[str, ...] = ()
     prefix: str | None = None
     redo: bool = False
     device: Literal["auto", "cpu", "gpu"] = "auto"
@@ -237,6 +239,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         **({"linkage": [settings.linkage, *settings.link]} if len(model.engine.parts) > 1 else {}),
         "gamma": settings.gamma,
         **({"fossils": model.fossils} if model.fossils else {}),
+        **({"shift": list(settings.shift)} if settings.shift else {}),
         "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),
@@ -294,7 +297,7 @@ def output_files(settings: TimeTreeSettings) -> dict[str, str]:
         files[f"{prefix}.{settings.summary_tree}.tre"] = (
             f"{SUMMARY_TREES[settings.summary_tree]} with ages (FigTree)"
         )
-        files[f"{prefix}.past.tsv"] = "lineages and population sizes through time"
+        files[f"{prefix}.past.tsv"] = "lineages, and population sizes or R, through time"
         files[f"{prefix}.past.svg"] = "the same as a picture"
         if may_sample_ancestors(settings):
             files[f"{prefix}.ancestors.tsv"] = "how often each sample is an ancestor of others"
@@ -315,7 +318,7 @@ def write_past(prefix: str, past: ThroughTime, youngest: float) -> None:
         columns, names = [past.ages, times], ["age", "date"]
     found = [Course("lineages", past.lineages, logarithmic=False)]
     if past.sizes is not None:
-        found.insert(0, Course("population size", past.sizes, logarithmic=True))
+        found.insert(0, Course(past.sizes_are, past.sizes, past.sizes_are == POP_SIZE))
     for course in found:
         name = course.name.replace(" ", "_")
         names += [name, f"{name}_low", f"{name}_high"]

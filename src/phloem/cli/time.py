@@ -48,7 +48,7 @@ SUMMARY_TREE = typer.Option(
 TREE_PRIOR = typer.Option(
     "constant",
     help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bd-root, uniform, "
-    "bdss, fbd or fbd-root.",
+    "bdss, bdsky, fbd or fbd-root.",
 )
 ENGINE = typer.Option(
     "auto", help="On patterns, or with sequences of ancestors sampled: for many nearly equal genomes."
@@ -60,6 +60,9 @@ FOSSILS = typer.Option(
     None, help="Of fbd: dated samples may be ancestors of others; are tips, given that none is; end lineages."
 )
 SAMPLING = typer.Option(None, help="Of fbd-root: the living were sampled at random, or to be diverse.")
+SHIFT = typer.Option(
+    None, help="When a number of bdsky, fbd or fbd-root changes: sampling_proportion=2014.3; may be repeated."
+)
 SAMPLE_EVERY = typer.Option(None, help="Generations between samples; 200, of 200 taxa and more 2 for each.")
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
@@ -95,11 +98,12 @@ def time(
     clock_clade: list[str] | None = CLOCK_CLADE,
     clock_sd: Literal["cv", "log"] = CLOCK_SD,
     tree_prior: str = TREE_PRIOR,
-    pieces: int | None = typer.Option(None, help="Population sizes of a skyline or skygrid; 10."),
-    cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
+    pieces: int | None = typer.Option(None, help="Sizes of a skyline or skygrid, R of bdsky; 10."),
+    cutoff: float | None = typer.Option(None, help="Age of the last point of a grid; the dates' span."),
     sampled: float | None = SAMPLED,
     fossils: Literal["ancestors", "tips", "ends"] | None = FOSSILS,
     sampling: Literal["random", "diversified"] | None = SAMPLING,
+    shift: list[str] | None = SHIFT,
     prior: list[str] | None = PRIOR,
     trait: str | None = TRAIT,
     trait_column: str | None = TRAIT_COLUMN,

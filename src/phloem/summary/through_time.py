@@ -1,4 +1,4 @@
-"""Lineages and population sizes through time: medians and intervals over draws of dated trees."""
+"""Lineages, and sizes of populations, through time: medians and intervals over draws of dated trees."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
+POP_SIZE = "population size"
+
 
 @dataclass(frozen=True, eq=False)
 class ThroughTime:
     """ages: (n,) before the youngest date. lineages, sizes: (n, 3) median, low and high end of the central
-    interval of `mass`, over the draws whose root is as old; sizes None where the tree prior has none. root:
-    (3,) of the root's age."""
+    interval of `mass`, over the draws whose root is as old; sizes None where the tree prior has none, and
+    what they are. root: (3,) of the root's age."""
 
     ages: np.ndarray
     lineages: np.ndarray
     sizes: np.ndarray | None
     root: np.ndarray
     mass: float
+    sizes_are: str
 
 
 def through_time(
-    heights: np.ndarray, sizes: np.ndarray | None, n: int = 200, mass: float = 0.95
+    heights: np.ndarray,
+    sizes: np.ndarray | None,
+    n: int = 200,
+    mass: float = 0.95,
+    sizes_are: str = POP_SIZE,
 ) -> ThroughTime:
     """heights: (D, N) of draws, the tips' first, the root's last. sizes: of every draw its function of ages,
     as an array (D, n) at `ages_of(heights, n, mass)`. The grid ends at the upper end of the root's age."""
@@ -39,6 +46,7 @@ def through_time(
         None if sizes is None else _over(sizes, older, quantiles),
         np.quantile(heights[:, -1], quantiles),
         mass,
+        sizes_are,
     )
 
 

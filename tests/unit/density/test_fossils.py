@@ -21,6 +21,9 @@ CASES = [
     ("fbd-root", {}),
     ("fbd-root", {"sampled": 0.2, "sampling": "diversified"}),
     ("fbd-root", {"sampling": "diversified"}),
+    ("fbd", {"sampled": 0.2, "shift": {"birth_rate": (1.3, 3.1), "sampling_rate": (0.7, 1.9, 9.0)}}),
+    ("fbd-root", {"shift": {"net_diversification": (1.3, 3.1), "sampling_proportion": (0.7, 1.9)}}),
+    ("fbd-root", {"sampled": 0.2, "shift": {"relative_death": (2.2,)}}),
 ]
 cases = pytest.mark.parametrize(("name", "options"), CASES)
 

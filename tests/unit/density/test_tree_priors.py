@@ -22,6 +22,7 @@ OPTIONS = {
     "bd": {"sampled": 0.3},
     "bd-root": {"sampled": 0.3},
     "bdss": {"sampled": 0.2},
+    "bdsky": {"sampled": 0.2},
     "fbd": {"sampled": 0.2},
     "fbd-root": {"sampled": 0.2},
 }
@@ -206,46 +207,133 @@ def test_integrals_over_three_taxa(name):
     assert mass(planted, tips, np.array(x), settings, breaks, 3.0) != pytest.approx(expected, rel=2e-4)
 
 
-@pytest.mark.parametrize(("name", "ancestor"), [("bdss", False), ("fbd", False), ("fbd", True)])
-def test_births_deaths_and_samples_by_their_differential_equations(name, ancestor):
-    """E and g of Stadler 2010 along a tree of two dated tips and one at the present, by Runge–Kutta; where
-    lineages outlive their samples, nothing that is sampled may come of those that are no ancestors, and a
-    joining of a labelled tree has two ways of saying which is which."""
-    birth, death, sampling, rho = 1.3, 0.4, 0.25, 0.3
+def stretches(ages, numbers):
+    """A number through time by its shifts, an event at one being of the younger stretch."""
+    return lambda t: numbers[int(np.searchsorted(ages, t, side="left"))]
 
-    def along(begin, end, unseen, seen):
-        def slope(t, y):
-            both = birth + death + sampling
+
+def along(rates, breaks, begin, end, unseen, seen):
+    """E and g of Stadler 2010 from a time to an older one, by Runge–Kutta; rates (λ, μ, ψ) are constant
+    between breaks."""
+    y = np.array([unseen, seen])
+    for low, high in pairwise([begin, *(t for t in breaks if begin < t < end), end]):
+        birth, death, sampling = rates(high)
+
+        def slope(t, y, birth=birth, death=death, both=birth + death + sampling):
             return [death - both * y[0] + birth * y[0] ** 2, (2 * birth * y[0] - both) * y[1]]
 
-        return solve_ivp(slope, (begin, end), [unseen, seen], rtol=1e-11, atol=1e-14).y[:, -1]
+        if high > low:
+            y = solve_ivp(slope, (low, high), y, rtol=1e-11, atol=1e-14).y[:, -1]
+    return y
+
+
+def by_equations(rates, breaks, rho, lasts, ancestor):
+    """The density of ((0, 0.6), 0.9), its tips' ages, that join at 1.4 and 2.2, since an origin at 2.9. Where
+    lineages outlive their samples, nothing that is sampled may come of those that are no ancestors, and of a
+    labelled tree every joining has two ways of saying which is which."""
+    low, high, origin = 1.4, 2.2, 2.9
 
     def unseen(t):
-        return along(0.0, t, 1 - rho, 1.0)[0] if t > 0 else 1 - rho
+        return along(rates, breaks, 0.0, t, 1 - rho, 1.0)[0]
 
-    low, high, origin = 1.4, 2.2, 2.9
-    one = along(0.0, low, unseen(0.0), rho)[1]
-    after = [unseen(t) if name == "fbd" else 1.0 for t in (0.6, 0.9)]
-    two = along(0.6, low, unseen(0.6), sampling * after[0])[1]
-    three = along(0.9, high, unseen(0.9), sampling * after[1])[1]
-    splits = 2 * birth if name == "fbd" else birth
+    def edge(begin, end, first):
+        return along(rates, breaks, begin, end, unseen(begin), first)[1]
+
+    after = [unseen(t) if lasts else 1.0 for t in (0.6, 0.9)]
+    one = edge(0.0, 0.6 if ancestor else low, rho)
+    three = edge(0.9, high, rates(0.9)[2] * after[1])
     if ancestor:
         low = 0.6
-        joined = along(low, high, unseen(low), sampling * along(0.0, low, unseen(0.0), rho)[1])[1]
+        joined = edge(low, high, rates(low)[2] * one)
     else:
-        joined = along(low, high, unseen(low), splits * one * two)[1]
-    whole = along(high, origin, unseen(high), splits * joined * three)[1]
+        joined = edge(low, high, 2 * rates(low)[0] * one * edge(0.6, low, rates(0.6)[2] * after[0]))
     tree = dated_tree(np.array([3, 3, 4, 4, -1]), np.array([0.0, 0.6, 0.9, 1.4, high]))
     heights = np.array([*tree.heights[:3], low, high])
-    g = Genealogy(heights, tree.order, 3, np.zeros(0, np.int64), tree.parent)
-    x = np.array([birth, death, sampling, origin - high])
-    prior = registered()[name]
-    settings = prior.parameters(Scale(1.0, 3, 1), {"sampled": rho}).settings
-    assert prior.log_density(g, x, settings) == pytest.approx(np.log(whole), rel=1e-8)
-    assert prior.log_density(g, 1.01 * x, settings) != pytest.approx(np.log(whole), rel=1e-4)
-    own, other = slopes(prior, g, x, settings)[0], registered()["fbd" if name == "bdss" else "bdss"]
-    assert own == pytest.approx(np.log(whole), rel=1e-8)
-    assert other.log_density(g, x, settings) != pytest.approx(np.log(whole), rel=1e-4)
+    order = np.argsort(heights, kind="stable")
+    g = Genealogy(heights, order, 3, np.zeros(0, np.int64), tree.parent)
+    return g, edge(high, origin, 2 * rates(high)[0] * joined * three), (joined * three, unseen(high))
+
+
+BIRTHS, DEATHS, SHARES = ((0.7, 1.9), (1.3, 0.8, 1.7)), ((0.4,), (0.4, 0.7)), ((0.9, 2.5), (0.25, 0.6, 0.35))
+"""Of three numbers the ages at which they shift, one of them the age of a sample, and values."""
+
+
+@pytest.mark.parametrize("shifting", [False, True])
+@pytest.mark.parametrize(
+    ("name", "ancestor"), [("bdss", False), ("bdsky", False), ("fbd", False), ("fbd", True)]
+)
+def test_births_deaths_and_samples_by_their_differential_equations(name, ancestor, shifting):
+    if name == "bdss" and shifting:
+        pytest.skip("its rates do not shift")
+    cases = [c if shifting else ((), c[1][:1]) for c in (BIRTHS, DEATHS, SHARES)]
+    first, second, third = (stretches(*case) for case in cases)
+
+    def rates(t):
+        a, b, c = first(t), second(t), third(t)
+        return (a * b, b * (1 - c), b * c) if name == "bdsky" else (a, b, c)
+
+    breaks, rho = sorted(age for ages, _ in cases for age in ages), 0.3
+    g, whole, _ = by_equations(rates, breaks, rho, name == "fbd", ancestor)
+    prior, x = registered()[name], np.array([*(v for _, values in cases for v in values), 2.9 - 2.2])
+
+    def settings(own):
+        names = [b.name for b in own.parameters(Scale(1.0, 3, 2), {}).blocks]
+        bare = list(dict.fromkeys(n.rstrip("_123") for n in names))[:3]
+        shift = dict(zip(bare, (ages for ages, _ in cases))) if shifting or own.name == "bdsky" else {}
+        options = {"shift": shift} if shift else {}
+        return own.parameters(Scale(1.0, 3, 2), {"sampled": rho} | options).settings
+
+    assert prior.log_density(g, x, settings(prior)) == pytest.approx(np.log(whole), rel=1e-8)
+    assert slopes(prior, g, x, settings(prior))[0] == pytest.approx(np.log(whole), rel=1e-8)
+    for place in range(len(x)):
+        moved = x.copy()
+        moved[place] *= 1.01
+        assert prior.log_density(g, moved, settings(prior)) != pytest.approx(np.log(whole), rel=1e-5)
+    if not shifting:
+        other = registered()["fbd" if name == "bdss" else "bdss"]
+        assert other.log_density(g, x, settings(other)) != pytest.approx(np.log(whole), rel=1e-4)
+
+
+@pytest.mark.parametrize("ancestor", [False, True])
+def test_shifts_given_the_root_by_their_differential_equations(ancestor):
+    cases = ((BIRTHS[0], (0.6, 0.2, 0.9)), (DEATHS[0], (0.3, 0.6)), SHARES)
+    first, second, third = (stretches(*case) for case in cases)
+
+    def rates(t):
+        birth = first(t) / (1 - second(t))
+        death = birth * second(t)
+        return birth, death, death * third(t) / (1 - third(t))
+
+    g, _, (below, unseen) = by_equations(rates, (0.4, 0.7, 0.9, 1.9), 0.3, True, ancestor)
+    prior, x = registered()["fbd-root"], np.array([v for _, values in cases for v in values])
+    names = ("net_diversification", "relative_death", "sampling_proportion")
+    shift = {"shift": dict(zip(names, (ages for ages, _ in cases)))}
+    settings = prior.parameters(Scale(1.0, 3, 2), {"sampled": 0.3} | shift).settings
+    expected = np.log(2 * below / (1 - unseen) ** 2)
+    assert prior.log_density(g, x, settings) == pytest.approx(expected, rel=1e-8)
+    assert slopes(prior, g, x, settings)[0] == pytest.approx(expected, rel=1e-8)
+    assert prior.log_density(g, 1.01 * x, settings) != pytest.approx(expected, rel=1e-5)
+
+
+def test_shifts_that_cannot_be_are_refused():
+    scale, prior = Scale(5.0, 9, 3), registered()["bdsky"]
+    for shift, told in (
+        ({"pop_size": [1.0]}, "no 'pop_size' that shifts"),
+        ({"sampling_proportion": [0.0]}, "ages above 0"),
+        ({"sampling_proportion": [1.0, 1.0]}, "each another"),
+    ):
+        with pytest.raises(InputError, match=told):
+            prior.parameters(scale, {"shift": shift})
+    with pytest.raises(InputError, match="--cutoff"):
+        prior.parameters(scale, {"shift": {"reproductive_number": [1.0]}, "cutoff": 3.0})
+    with pytest.raises(InputError, match="do not shift"):
+        options = {"sampling": "diversified", "shift": {"sampling_proportion": [1.0]}}
+        registered()["fbd-root"].parameters(scale, options)
+    blocks = prior.parameters(scale, {"shift": {"sampling_proportion": [2.0]}}).blocks
+    assert [b.name for b in blocks] == [
+        "reproductive_number_1", "reproductive_number_2", "reproductive_number_3",
+        "becoming_uninfectious_rate", "sampling_proportion_1", "sampling_proportion_2", "origin_gap",
+    ]  # fmt: skip
 
 
 def given_root(prior, x, settings, root):

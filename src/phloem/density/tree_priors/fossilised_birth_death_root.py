@@ -9,6 +9,17 @@ import numpy as np
 from phloem.density.space import Block
 from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.birth_death import birth_death_parameters
+from phloem.density.tree_priors.epochs import (
+    DIVERSE,
+    OF_SPECIES,
+    RHO,
+    add_epochs,
+    by_numbers,
+    laid_out,
+    of_beginning,
+    plain_density,
+    rates_by,
+)
 from phloem.density.tree_priors.fossils import (
     LOG_4,
     Part,
@@ -21,69 +32,57 @@ from phloem.density.tree_priors.fossils import (
     plain_nodes,
     plain_unseen,
     rates_of,
-    reaching,
-    unseen,
 )
 from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior
 from phloem.errors import InputError, require_choice
 from phloem.hardware.numba_compile import uncounted
 
 CUT = 0.95  # the living were chosen by lineages at this share of the age of the youngest joining or fossil
-RHO, DIVERSE, LASTS = range(3)  # of settings
 
 
 def _parameters(scale, options) -> Parameters:
-    """settings: ρ; 1 where the living were chosen to be diverse; 1 where lineages live on after a sample.
-    InputError for the first where lineages end."""
+    """InputError for living that were chosen to be diverse where lineages end at a sample, or rates shift."""
     found = birth_death_parameters(scale, options)
     share = Block("sampling_proportion", "unit", np.array([0.5]), 0.0, 1.0)
+    priors = {**found.priors, share.name: Uniform(0.0, 1.0)}
     sampling = str(options.get("sampling") or "random")
     require_choice("--sampling", sampling, ("random", "diversified"))
     lasts = kind_of(options) != "ends"
     if sampling == "diversified" and not lasts:
         raise InputError("where samples end their lineages, those of the living are at random")
-    settings = np.array([float(found.settings[0]), float(sampling == "diversified"), float(lasts)])
-    return Parameters((*found.blocks, share), {**found.priors, share.name: Uniform(0.0, 1.0)}, settings)
+    if sampling == "diversified" and options.get("shift"):
+        raise InputError("where the living were chosen to be diverse, rates do not shift")
+    header = (float(found.settings[0]), float(lasts), OF_SPECIES, 1.0, float(sampling == "diversified"))
+    return laid_out(header, (*found.blocks, share), priors, options)
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     """d, a and s: lineages live on after a sample (LASTS), d = λ - μ, a = μ / λ, s = ψ / (μ + ψ); where it
-    ends them d = λ - μ - ψ, a = (μ + ψ) / λ. Of a labelled tree given the age t of its root, and that both of
-    its branches were sampled (Zhang, Stadler, Klopfstein, Heath and Ronquist 2016, Syst. Biol. 65:228;
-    MrBayes' clock:fossilization): with q and p₀ of fossils.py, sums as in fossilised_birth_death.py,
-
-        log p = 2 [log 4 - log q(t) - log(1 - p₀(t))] + log 2 + Σ_joinings below + Σ_fossils + n₀ log ρ.
+    ends them d = λ - μ - ψ, a = (μ + ψ) / λ. Of a labelled tree given the age of its root, and that both of
+    its branches were sampled: epochs.plain_density (Zhang, Stadler, Klopfstein, Heath and Ronquist 2016,
+    Syst. Biol. 65:228; MrBayes' clock:fossilization).
 
     Where the living were chosen to be as different as can be, one of each lineage at z = 0.95 times the age
     of the youngest joining or fossil, no fossils are found after z, which has ρ = (λ-μ) / (λ - μE), E =
     exp(-(λ-μ) z) (all of the living would have been seen then); n₀ log ρ becomes n₀ log [(λ-μ)² E / (λ -
     μE)²] + (m-n₀) log [λ (1-E) / (λ - μE)], of m = n₀ over the share sampled living species. The age itself
     has no density here: calibrate the root."""
-    lasts, root = bool(settings[LASTS]), g.heights[g.order[-1]]
-    rates = numbers_of(float(x[0]), float(x[1]), float(x[2]), lasts)
-    z = youngest_event(g)[0] * CUT if settings[DIVERSE] else 0.0
+    if not settings[DIVERSE]:
+        return plain_density(g, x, settings)
+    root = g.heights[g.order[-1]]
+    rates = rates_by(OF_SPECIES, True, *(float(value) for value in x))
+    z = youngest_event(g)[0] * CUT
     birth, death = rates[:2]
     end = np.exp(-(birth - death) * z)
     left = birth - death * end
-    r = rates_of(*rates, (birth - death) / left if settings[DIVERSE] else float(settings[RHO]), z)
+    r = rates_of(*rates, (birth - death) / left, z)
     if begins_with_ancestor(g):
         return -math.inf
-    total, last = plain_nodes(g, r, lasts)
+    total, last = plain_nodes(g, r)
     total += LOG_4 - plain_log_q(r, root) - np.log(birth) - 2 * np.log(1 - plain_unseen(r, root))
-    if not settings[DIVERSE]:
-        return float(total + last * np.log(r.seen))
     hidden = np.floor(last / settings[RHO] + 0.5) - last
     total += last * np.log((birth - death) ** 2 * end / left**2)
     return float(total + hidden * np.log(birth * (1 - end) / left))
-
-
-@uncounted
-def numbers_of(d, a, s, lasts):
-    """λ, μ and ψ."""
-    birth = d / (1.0 - a)
-    if lasts:
-        return birth, a * birth, a * birth * s / (1.0 - s)
-    return birth, a * birth * (1.0 - s), a * birth * s
 
 
 @uncounted
@@ -146,52 +145,40 @@ def seen_slopes(r):
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form."""
-    if begins_with_ancestor(g):
-        return -math.inf
-    root, diverse, lasts = g.order[g.order.shape[0] - 1], settings[DIVERSE] == 1.0, settings[LASTS] == 1.0
-    birth, death, sampling = numbers_of(x[0], x[1], x[2], lasts)
-    seen, since, at = settings[RHO], 0.0, 0
-    if diverse:
-        lowest, at = youngest_event(g)
-        since = CUT * lowest
-        seen = (birth - death) / (birth - death * math.exp(-(birth - death) * since))
-    r, t = rates_of(birth, death, sampling, seen, since), g.heights[root]
-    total, last = add_nodes(g, r, lasts, by_height)
-    top = added(reaching(r, t), unseen(r, t, True), -2.0)
-    top = added(top, Part(math.log(birth), 0.0, 0.0, 0.0, 1.0 / birth, 0.0, 0.0), -1.0)
-    total = added(total, top, 1.0)
-    by_height[root] += top.by_time
-    value = total.value
-    if diverse:
-        of_living = chosen(r, last, settings[RHO])
-        value += of_living.value
-        by_z = of_living.by_time - total.by_time  # all else is of times since z
-        total = added(total, of_living, 1.0)
-    elif last > 0:
-        value += last * math.log(seen)
-    by_birth, by_death, by_sampling, by_seen = by_rates(r, total)
-    if diverse:
-        of_birth, of_death, of_z = seen_slopes(r)
-        by_birth += by_seen * of_birth
-        by_death += by_seen * of_death
-        by_height[at] += CUT * (by_z + by_seen * of_z)
-    add_chain(x, lasts, (by_birth, by_death, by_sampling), by_number)
-    return value
+    if settings[DIVERSE] == 1.0:
+        return _of_diverse(g, x, settings, by_height, by_number)
+    return add_epochs(g, x, settings, by_height, by_number)
 
 
 @uncounted
-def add_chain(x, lasts, by, by_number):
-    """From slopes by λ, μ and ψ to those by d, a and s."""
-    d, a, s = x[0], x[1], x[2]
-    birth, by_d, by_a = d / (1.0 - a), 1.0 / (1.0 - a), d / ((1.0 - a) * (1.0 - a))
-    ended_d, ended_a = a * by_d, birth + a * by_a  # of aλ
-    stays, ratio = (1.0, s / (1.0 - s)) if lasts else (1.0 - s, s)
-    by_number[0] += by[0] * by_d + ended_d * (by[1] * stays + by[2] * ratio)
-    by_number[1] += by[0] * by_a + ended_a * (by[1] * stays + by[2] * ratio)
-    by_number[2] += a * birth * (by[2] / ((1.0 - s) * (1.0 - s)) if lasts else by[2] - by[1])
+def _of_diverse(g, x, settings, by_height, by_number):
+    if begins_with_ancestor(g):
+        return -math.inf
+    root, (lowest, at) = g.order[g.order.shape[0] - 1], youngest_event(g)
+    birth, death, sampling = rates_by(OF_SPECIES, True, x[0], x[1], x[2])
+    since = CUT * lowest
+    seen = (birth - death) / (birth - death * math.exp(-(birth - death) * since))
+    r = rates_of(birth, death, sampling, seen, since)
+    total, last = add_nodes(g, r, by_height)
+    top = of_beginning(r, g.heights[root], True)
+    total = added(total, top, 1.0)
+    by_height[root] += top.by_time
+    of_living = chosen(r, last, settings[RHO])
+    value = total.value + of_living.value
+    by_z = of_living.by_time - total.by_time  # all else is of times since z
+    total = added(total, of_living, 1.0)
+    by_birth, by_death, by_sampling, by_seen = by_rates(r, total)
+    of_birth, of_death, of_z = seen_slopes(r)
+    by_height[at] += CUT * (by_z + by_seen * of_z)
+    by = (by_birth + by_seen * of_birth, by_death + by_seen * of_death, by_sampling)
+    by_d, by_a, by_s = by_numbers(OF_SPECIES, True, x[0], x[1], x[2], by)
+    by_number[0] += by_d
+    by_number[1] += by_a
+    by_number[2] += by_s
+    return value
 
 
 PRIOR = TreePrior(
-    "fbd-root", _parameters, log_density, density, options=("sampled", "fossils", "sampling"),
+    "fbd-root", _parameters, log_density, density, options=("sampled", "fossils", "sampling", "shift"),
     needs_root=True, samples_ancestors=True,
 )  # fmt: skip

@@ -133,36 +133,51 @@ def by_rates(r, a):
 
 
 @uncounted
-def add_nodes(g, r, lasts, by_height):
-    """Log density of all but the lineages from z on: joinings 2λ · 4/q, samples before the end ψ, those
-    without descendants also p₀ q/4, or q/4 where a sample ends its lineage (lasts: False). A node as old as a
-    tip below it is no joining: the tip is an ancestor. Adds slopes to by_height (N,). Also returns how many
-    samples are of the end, height 0 with ρ > 0."""
-    total, last = Part(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0
+def nothing():
+    """The part that adds nothing."""
+    return Part(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@uncounted
+def of_node(g, r, lasts, x, by_height):
+    """Log density of a node that is no sample of the end: of a joining 2λ · 4/q, of a sample ψ, without
+    descendants also p₀ q/4, or q/4 where a sample ends its lineage (lasts: False). A node as old as a tip
+    below it is no joining: the tip is an ancestor. Adds slopes to by_height (N,)."""
+    t = g.heights[x]
+    if x >= g.n_tips:
+        own = joined(r, t)
+        by_height[x] += own.by_time
+        return own
+    total, above = found(r), g.parent[x]
+    if g.heights[above] == t:
+        own = joined(r, t)
+        by_height[above] -= own.by_time
+        return added(total, own, -1.0)
+    own = reaching(r, t)
+    total = added(total, own, -1.0)
+    by_height[x] -= own.by_time
+    if lasts:
+        own = unseen(r, t, False)
+        total = added(total, own, 1.0)
+        by_height[x] += own.by_time
+    return total
+
+
+@uncounted
+def of_end(g, r, x):
+    """Whether a node is a sample of the end, height 0 with ρ > 0."""
+    return x < g.n_tips and g.heights[x] == 0.0 and r.seen > 0.0
+
+
+@uncounted
+def add_nodes(g, r, by_height):
+    """Of all nodes where lineages live on after a sample, and how many samples are of the end."""
+    total, last = nothing(), 0
     for x in range(g.order.shape[0]):
-        t = g.heights[x]
-        if x >= g.n_tips:
-            own = joined(r, t)
-            total = added(total, own, 1.0)
-            by_height[x] += own.by_time
-            continue
-        if t == 0.0 and r.seen > 0.0:
+        if of_end(g, r, x):
             last += 1
-            continue
-        total = added(total, found(r), 1.0)
-        above = g.parent[x]
-        if g.heights[above] == t:
-            own = joined(r, t)
-            total = added(total, own, -1.0)
-            by_height[above] -= own.by_time
-            continue
-        own = reaching(r, t)
-        total = added(total, own, -1.0)
-        by_height[x] -= own.by_time
-        if lasts:
-            own = unseen(r, t, False)
-            total = added(total, own, 1.0)
-            by_height[x] += own.by_time
+        else:
+            total = added(total, of_node(g, r, True, x, by_height), 1.0)
     return total, last
 
 
@@ -179,18 +194,22 @@ def begins_with_ancestor(g):
 # The specification, in NumPy.
 
 
-def plain_nodes(g: Genealogy, r: Rates, lasts: bool) -> tuple[float, int]:
+def plain_nodes(g: Genealogy, r: Rates) -> tuple[float, int]:
     """As add_nodes."""
+    joinings, dated, ends = plain_events(g, r.seen)
+    total = len(dated) * np.log(r.sampling) + (plain_log_q(r, ends) - LOG_4).sum()
+    total += np.log(plain_unseen(r, ends)).sum()
+    total += (np.log(2 * r.birth) + LOG_4 - plain_log_q(r, joinings)).sum()
+    return float(total), g.n_tips - len(dated)
+
+
+def plain_events(g: Genealogy, seen: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Heights of joinings, of samples before the end, and of those among these that are no ancestors."""
     tips, parents = g.heights[: g.n_tips], g.heights[g.parent[: g.n_tips]]
     ancestral = tips == parents
     joinings = g.heights[np.setdiff1d(g.order[g.order >= g.n_tips], g.parent[: g.n_tips][ancestral])]
-    dated = (tips > 0.0) | (r.seen == 0)
-    ends = tips[dated & ~ancestral]
-    total = dated.sum() * np.log(r.sampling) + (plain_log_q(r, ends) - LOG_4).sum()
-    total += (np.log(2 * r.birth) + LOG_4 - plain_log_q(r, joinings)).sum()
-    if lasts:
-        total += np.log(plain_unseen(r, ends)).sum()
-    return float(total), int((~dated).sum())
+    dated = (tips > 0.0) | (seen == 0)
+    return joinings, tips[dated], tips[dated & ~ancestral]
 
 
 def plain_log_q(r: Rates, t):

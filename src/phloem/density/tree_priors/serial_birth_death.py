@@ -23,9 +23,9 @@ def parameters(scale, options) -> Parameters:
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     """Birth λ, death μ, sampling ψ (which removes), a share ρ of those alive at height 0; the process began
     origin_gap above the root (Stadler 2010, J. Theor. Biol. 267:396, for removal as in Stadler et al. 2012,
-    Mol. Biol. Evol. 29:347):
+    Mol. Biol. Evol. 29:347), of labelled trees:
 
-    log p = -log q(origin) + Σ_joinings [log λ - log q(t)] + Σ_dated tips [log ψ + log q(t)] + n₀ log 4ρ,
+    log p = -log q(origin) + Σ_joinings [log 2λ - log q(t)] + Σ_dated tips [log ψ + log q(t)] + n₀ log 4ρ,
     q(t) = exp(c₁t) [exp(-c₁t) (1-c₂) + 1 + c₂]², c₁ = √((λ-μ-ψ)² + 4λψ), c₂ = -(λ-μ-2λρ-ψ) / c₁.
 
     Tips at height 0 are the n₀ where ρ > 0, else dated as the others."""
@@ -38,7 +38,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
     tips, joinings = g.heights[: g.n_tips], g.heights[g.n_tips :]
     present = (tips == 0.0) & (rho > 0)
-    total = -log_q(g.heights[g.order[-1]] + gap) + (np.log(birth) - log_q(joinings)).sum()
+    total = -log_q(g.heights[g.order[-1]] + gap) + (np.log(2 * birth) - log_q(joinings)).sum()
     dated = tips[~present]
     total += (np.log(sampling) + log_q(dated)).sum()
     return float(total + (present.sum() * np.log(4 * rho) if rho > 0 else 0.0))
@@ -69,7 +69,7 @@ def density(g, x, settings, by_height, by_number):
             total += math.log(sampling)
             by_number[2] += 1.0 / sampling
         elif i < n:
-            total += math.log(birth)
+            total += math.log(2.0 * birth)
             by_number[0] += 1.0 / birth
         else:
             by_number[3] -= c1 * lean
@@ -88,7 +88,7 @@ def joining(t, x, settings, out):
     birth, surplus = x[0], x[0] - x[1] - x[2]
     c1 = math.sqrt(surplus * surplus + 4.0 * birth * x[2])
     c2 = -(surplus - 2.0 * birth * settings[0]) / c1
-    out[0] = math.log(birth) - c1 * t - 2.0 * math.log(math.exp(-c1 * t) * (1.0 - c2) + 1.0 + c2)
+    out[0] = math.log(2.0 * birth) - c1 * t - 2.0 * math.log(math.exp(-c1 * t) * (1.0 - c2) + 1.0 + c2)
     out[1] = 0.0
     return 0.0
 

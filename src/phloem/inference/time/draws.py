@@ -8,6 +8,8 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.density.traits import Lineage, Trait
+from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
+from phloem.density.tree_priors.epochs import places_of_first
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel, of_clocks
@@ -105,7 +107,8 @@ def draw(state: TimeState, columns: Columns) -> Samples:
 
 
 def past(columns: Columns, draws: list[Samples], first: int, n: int = 200) -> ThroughTime:
-    """Lineages, and population sizes where the tree prior has them, of all runs from a sample on."""
+    """Lineages, and population sizes or reproductive numbers where the tree prior has them, of all runs from
+    a sample on."""
     model, names = columns.model, ("LnL", "LnPr", *columns.names)
     heights = np.concatenate([samples.sets[first:, HEIGHTS] for samples in draws])
     numbers = np.concatenate([samples.numbers[first:] for samples in draws])
@@ -125,6 +128,9 @@ def past(columns: Columns, draws: list[Samples], first: int, n: int = 200) -> Th
     elif prior in ("skygrid", "skygrid-linear"):
         spacing = float(model.parameters.settings[0])
         sizes = grid_sizes(of("pop_size"), spacing, ages, prior == "skygrid-linear")
+    elif prior == "bdsky":
+        places = places_of_first(model.parameters.settings, ages)
+        return through_time(heights, of(REPRODUCTION)[:, places], n, sizes_are=REPRODUCTION.replace("_", " "))
     return through_time(heights, sizes, n)
 
 

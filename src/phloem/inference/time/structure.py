@@ -3,7 +3,8 @@ with their priors; and what is known of clades."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.terms.uniform import Uniform
+from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
 from phloem.density.tree_priors.fossils import kind_of
 from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
 from phloem.errors import InputError, require_choice
@@ -55,7 +57,7 @@ USUAL_SPREAD = {
     clocks.AUTOCORRELATED_LOG: (0.3, 1.0),
 }
 """Where a spread starts, and the rate of its exponential prior; of the last three as MrBayes has them."""
-PIECES = ("skyline", "skygrid", "skygrid-linear")  # tree priors with a number of sizes that is chosen
+PIECES = ("skyline", "skygrid", "skygrid-linear", "bdsky")  # with a number of sizes, or R, that is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +209,7 @@ def time_model(
         blocks += trait.blocks(scale.time)
         priors[traits.CLOCK] = CTMC
         priors |= trait.priors()
-    for name, family in tree.priors.items():
+    for name, family in _of_stretches(tree.priors, [b.name for b in parameters.blocks]).items():
         if name == LEVEL and LEVEL in options:
             if isinstance(family, float | str):
                 raise InputError(f"{LEVEL} takes a density, of the level of all sizes")
@@ -245,6 +247,17 @@ def _fossils(prior: TreePrior, tree: TreeModel, kind: int, tip_bounds: np.ndarra
     return found
 
 
+def _of_stretches(
+    given: Mapping[str, Family | str | float], names: Sequence[str]
+) -> dict[str, Family | str | float]:
+    """What is said of a number that shifts holds of each stretch of time of which nothing else is said."""
+    found: dict[str, Family | str | float] = {}
+    for name, family in given.items():
+        own = [other for other in names if re.fullmatch(re.escape(name) + r"_\d+", other)]
+        found |= dict.fromkeys(own if name not in names and own else [name], family)
+    return found | {name: family for name, family in given.items() if name in found}
+
+
 def of_clocks(name: str, clocks_: Sequence[str]) -> tuple[str, ...]:
     """What a number of each of some clocks is called (TimeModel.clock_names)."""
     return tuple(f"{name}{{{own}}}" if own else name for own in clocks_)
@@ -252,7 +265,8 @@ def of_clocks(name: str, clocks_: Sequence[str]) -> tuple[str, ...]:
 
 def _held(block: Block, value: float) -> Block:
     """A block whose numbers all have one value; InputError where they cannot."""
-    if block.support == "simplex" or not block.lower < value < block.upper:
+    at_end = block.support == "unit" and value == block.lower  # nothing is sampled, or dies
+    if block.support == "simplex" or not (block.lower < value < block.upper or at_end):
         raise InputError(f"'{block.name}' cannot be fixed at {value:g}")
     return replace(block, start=np.full(block.size, value))
 
@@ -285,10 +299,12 @@ def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
     """How many population sizes; InputError where they are too many, or asked of a prior that has none."""
     if tree.pieces is not None and prior.name not in PIECES:
         raise InputError(f"the tree prior '{prior.name}' has no --pieces", hint=f"{', '.join(PIECES)} do.")
-    pieces = 10 if tree.pieces is None else tree.pieces
-    if prior.name in PIECES and not 2 <= pieces <= (n_tips - 1 if prior.name == "skyline" else 10_000):
+    if tree.pieces is not None and REPRODUCTION in tree.options.get("shift", {}):
+        raise InputError(f"--pieces and --shift both say how {REPRODUCTION} changes", hint="Leave one out.")
+    pieces, least = 10 if tree.pieces is None else tree.pieces, 1 if prior.name == "bdsky" else 2
+    if prior.name in PIECES and not least <= pieces <= (n_tips - 1 if prior.name == "skyline" else 10_000):
         raise InputError(
-            f"{pieces} population sizes for {n_tips} taxa", hint="Choose 2 or more, below the taxa."
+            f"{pieces} pieces of time for {n_tips} taxa", hint=f"Choose {least} or more, below the taxa."
         )
     return pieces
 

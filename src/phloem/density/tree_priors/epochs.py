@@ -1,0 +1,255 @@
+"""Births, deaths and samples whose rates shift at given times: what densities of such trees share.
+
+Between two shifts rates are those of one epoch, the youngest the first (Stadler, Kühnert, Bonhoeffer and
+Drummond 2013, Proc. Natl. Acad. Sci. 110:228; Gavryushkina, Welch, Stadler and Drummond 2014, PLoS Comput.
+Biol. 10:e1003919). Within an epoch all is as in fossils.py, z being its young end: a lineage there is seen
+with 1 - p₀ of the epoch before, and leads to what is seen of it with the product of 4/q over
+the epochs that it crosses. An event at the time of a shift is of the younger epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from phloem.density.space import Block
+from phloem.density.terms.term import Family
+from phloem.density.tree_priors.fossils import (
+    LOG_4,
+    Part,
+    added,
+    begins_with_ancestor,
+    by_rates,
+    joined,
+    nothing,
+    of_end,
+    of_node,
+    plain_events,
+    plain_log_q,
+    plain_unseen,
+    rates_of,
+    reaching,
+    unseen,
+)
+from phloem.density.tree_priors.tree_prior import Genealogy, Parameters
+from phloem.errors import InputError
+from phloem.hardware.numba_compile import uncounted
+
+BY_RATES, OF_EPIDEMIC, OF_SPECIES = range(3)
+"""What the three numbers of an epoch are: λ, μ, ψ; R, δ, s (an epidemic's); d, a, s (of species)."""
+RHO, LASTS, FORM, ROOTED, DIVERSE, EPOCHS, FIRST = range(7)
+"""Of settings: ρ; whether lineages live on after a sample; the form; whether the density is one given the
+root's age, or of a process that began x[-1] above it; fossilised_birth_death_root.py's; K. Then K young ends
+of epochs, and for each of the three numbers the place of every epoch's in x."""
+
+
+def laid_out(
+    header: Sequence[float], blocks: Sequence[Block], priors: Mapping[str, Family], options: Mapping[str, Any]
+) -> Parameters:
+    """Parameters with settings. header: settings up to EPOCHS. blocks: the three numbers', then what is left;
+    those whose rates shift, by the option "shift" (name → ages), become one a stretch of time, the youngest
+    first. InputError for shifts of other numbers."""
+    shifts = {name: np.sort(np.asarray(ages, float)) for name, ages in (options.get("shift") or {}).items()}
+    names = [block.name for block in blocks[:3]]
+    for name, ages in shifts.items():
+        if name not in names:
+            raise InputError(f"there is no '{name}' that shifts", hint=f"There are: {', '.join(names)}.")
+        if not (ages > 0).all() or len(set(ages)) < len(ages):
+            raise InputError(f"'{name}' shifts at ages above 0, each another", hint="Mend --shift.")
+    begins = np.unique(np.concatenate([[0.0], *shifts.values()]))
+    own, places, all_priors, n = list[Block](), list[np.ndarray](), dict[str, Family](), 0
+    for block in blocks[:3]:
+        ages = shifts.get(block.name, np.zeros(0))
+        places.append(n + np.searchsorted(ages, begins, side="right"))
+        n += len(ages) + 1
+        for name in of_stretches(block.name, len(ages) + 1):
+            own.append(Block(name, block.support, block.start, block.lower, block.upper))
+            all_priors[name] = priors[block.name]
+    all_priors |= {block.name: priors[block.name] for block in blocks[3:]}
+    settings = np.concatenate([[*header, float(len(begins))], begins, *places])
+    return Parameters((*own, *blocks[3:]), all_priors, settings)
+
+
+def of_stretches(name: str, n: int) -> list[str]:
+    """What a number of each of n stretches of time is called."""
+    return [f"{name}_{i + 1}" for i in range(n)] if n > 1 else [name]
+
+
+def places_of_first(settings: np.ndarray, ages: np.ndarray) -> np.ndarray:
+    """(n,) which stretch of an epoch's first number some ages (n,) are in."""
+    k = int(settings[EPOCHS])
+    epoch = np.maximum(np.searchsorted(settings[FIRST : FIRST + k], ages) - 1, 0)
+    return settings[FIRST + k + epoch].astype(int)
+
+
+@uncounted
+def numbers_at(x, settings, i):
+    """Those of epoch i."""
+    k = int(settings[EPOCHS])
+    first = FIRST + k + i
+    return x[int(settings[first])], x[int(settings[first + k])], x[int(settings[first + 2 * k])]
+
+
+@uncounted
+def rates_by(form, lasts, a, b, c):
+    """λ, μ and ψ by an epoch's numbers. R = λ / δ and s = ψ / δ, δ the rate at which lineages end or are
+    sampled; d = λ - μ, a = μ / λ, s = ψ / (μ + ψ), or, where samples end lineages, of μ + ψ for μ."""
+    if form == BY_RATES:
+        return a, b, c
+    if form == OF_EPIDEMIC:
+        return a * b, (1.0 - c) * b, c * b
+    birth = a / (1.0 - b)
+    if lasts:
+        return birth, b * birth, b * birth * c / (1.0 - c)
+    return birth, b * birth * (1.0 - c), b * birth * c
+
+
+@uncounted
+def by_numbers(form, lasts, a, b, c, by):
+    """Slopes by an epoch's numbers, from those by λ, μ and ψ."""
+    if form == BY_RATES:
+        return by[0], by[1], by[2]
+    if form == OF_EPIDEMIC:
+        return by[0] * b, by[0] * a + by[1] * (1.0 - c) + by[2] * c, (by[2] - by[1]) * b
+    birth, by_a, by_b = a / (1.0 - b), 1.0 / (1.0 - b), a / ((1.0 - b) * (1.0 - b))
+    ended_a, ended_b = b * by_a, birth + b * by_b  # of b λ
+    stays, share = (1.0, c / (1.0 - c)) if lasts else (1.0 - c, c)
+    ended = by[1] * stays + by[2] * share
+    by_c = b * birth * (by[2] / ((1.0 - c) * (1.0 - c)) if lasts else by[2] - by[1])
+    return by[0] * by_a + ended * ended_a, by[0] * by_b + ended * ended_b, by_c
+
+
+@uncounted
+def rates_in(x, settings, i):
+    """The Rates of epoch i: those of all younger ones say what is seen of a lineage at its young end."""
+    seen, since, j = settings[RHO], 0.0, 0
+    while True:
+        a, b, c = numbers_at(x, settings, j)
+        birth, death, sampling = rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)
+        r = rates_of(birth, death, sampling, seen, since)
+        if j == i:
+            return r
+        j += 1
+        since = settings[FIRST + j]
+        seen = 1.0 - math.exp(unseen(r, since, False).value)
+
+
+@uncounted
+def epoch_at(t, settings):
+    """Which one a time is in."""
+    i = 0
+    while i + 1 < int(settings[EPOCHS]) and t > settings[FIRST + i + 1]:
+        i += 1
+    return i
+
+
+@uncounted
+def of_beginning(r, t, rooted):
+    """Log density of the lineage that all come of, t its beginning; or, rooted, of what is known of the root
+    at t besides its being a joining: that both of its branches were seen, given its age."""
+    own = reaching(r, t)
+    if rooted:
+        own = added(own, unseen(r, t, True), -2.0)
+        own = added(own, Part(math.log(r.birth), 0.0, 0.0, 0.0, 1.0 / r.birth, 0.0, 0.0), -1.0)
+    return own
+
+
+@uncounted
+def add_epochs(g, x, settings, by_height, by_number):
+    """The density of plain_density, compiled, and its slopes: from the oldest epoch to the youngest, each of
+    which is told the slope by what is seen at its old end."""
+    root, last, value = g.order.shape[0] - 1, 0, 0.0
+    rooted, lasts, top = settings[ROOTED] == 1.0, settings[LASTS] == 1.0, g.order[root]
+    if rooted and begins_with_ancestor(g):
+        return -math.inf
+    gap = 0.0 if rooted else x[x.shape[0] - 1]
+    oldest = epoch_at(g.heights[top] + gap, settings)
+    place, lineages, by_seen = root, 1, 0.0
+    for i in range(oldest, -1, -1):
+        r = rates_in(x, settings, i)
+        if i == oldest:
+            part = of_beginning(r, g.heights[top] + gap, rooted)
+            by_height[top] += part.by_time
+            if not rooted:
+                by_number[x.shape[0] - 1] += part.by_time
+        else:
+            part = added(nothing(), reaching(r, settings[FIRST + i + 1]), float(lineages))
+        while place >= 0 and (i == 0 or g.heights[g.order[place]] > settings[FIRST + i]):
+            node = g.order[place]
+            if of_end(g, r, node):
+                last += 1
+            else:
+                part = added(part, of_node(g, r, lasts, node, by_height), 1.0)
+            lineages += 1 if node >= g.n_tips else -1
+            place -= 1
+        value += part.value
+        if i < oldest:
+            gone = unseen(r, settings[FIRST + i + 1], False)
+            part = added(part, gone, -by_seen * math.exp(gone.value))
+        by_birth, by_death, by_sampling, by_seen = by_rates(r, part)
+        a, b, c = numbers_at(x, settings, i)
+        by_a, by_b, by_c = by_numbers(settings[FORM], lasts, a, b, c, (by_birth, by_death, by_sampling))
+        k = int(settings[EPOCHS])
+        by_number[int(settings[FIRST + k + i])] += by_a
+        by_number[int(settings[FIRST + 2 * k + i])] += by_b
+        by_number[int(settings[FIRST + 3 * k + i])] += by_c
+    return value + (last * math.log(settings[RHO]) if last > 0 else 0.0)
+
+
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    crossed, oldest = 0.0, epoch_at(t, settings)
+    for i in range(oldest):
+        crossed += reaching(rates_in(x, settings, i), settings[FIRST + i + 1]).value
+    out[0] = crossed + joined(rates_in(x, settings, oldest), t).value
+    out[1] = 0.0
+    return 0.0
+
+
+# The specification, in NumPy.
+
+
+def plain_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
+    """Of a labelled tree with dated tips: with G(t) the product of 4/q from the present to t over the epochs
+    between, and λ, ψ and p₀ those of the epoch of their time,
+
+    log p = log B + Σ_joinings log 2λ G(t) + Σ_samples log ψ + Σ_those that are no ancestors [log p₀(t) -
+    log G(t)] + n₀ log ρ,
+
+    without p₀ where samples end lineages; n₀ tips at height 0 where ρ > 0. B = G(origin), the origin x[-1]
+    above the root; or, given the root's age t, G(t) / [λ (1 - p₀(t))²], and nothing where the root is a
+    sample."""
+    k, rooted, lasts = int(settings[EPOCHS]), bool(settings[ROOTED]), bool(settings[LASTS])
+    begins, places = settings[FIRST : FIRST + k], settings[FIRST + k :].reshape(3, k).astype(int)
+    if rooted and begins_with_ancestor(g):
+        return -math.inf
+    rates, seen, crossed = [], float(settings[RHO]), [0.0]
+    for i in range(k):
+        numbers = (float(x[place]) for place in places[:, i])
+        rates.append(rates_of(*rates_by(settings[FORM], lasts, *numbers), seen, begins[i]))
+        if i + 1 < k:
+            seen = 1.0 - float(plain_unseen(rates[i], begins[i + 1]))
+            crossed.append(crossed[i] + LOG_4 - plain_log_q(rates[i], begins[i + 1]))
+
+    def over(t: np.ndarray, term: Callable[[Any, np.ndarray, int], np.ndarray]) -> float:
+        """Σ of a term of (rates, times, epoch)."""
+        epoch = np.maximum(np.searchsorted(begins, t) - 1, 0)
+        return float(sum(term(rates[i], t[epoch == i], i).sum() for i in range(k)))
+
+    def log_g(r: Any, t: np.ndarray, i: int) -> np.ndarray:
+        return crossed[i] + LOG_4 - plain_log_q(r, t)
+
+    root = g.heights[g.order[-1:]]
+    joinings, dated, ends = plain_events(g, float(settings[RHO]))
+    total = over(root if rooted else root + x[-1], log_g)
+    if rooted:
+        total -= over(root, lambda r, t, i: np.log(r.birth) + 2 * np.log(1 - plain_unseen(r, t)))
+    total += over(joinings, lambda r, t, i: np.log(2 * r.birth) + log_g(r, t, i))
+    total += over(dated, lambda r, t, i: np.log(np.full(len(t), r.sampling))) - over(ends, log_g)
+    if lasts:
+        total += over(ends, lambda r, t, i: np.log(plain_unseen(r, t)))
+    present = g.n_tips - len(dated)
+    return total + (present * math.log(settings[RHO]) if present else 0.0)
