@@ -315,6 +315,28 @@ def test_shifts_given_the_root_by_their_differential_equations(ancestor):
     assert prior.log_density(g, 1.01 * x, settings) != pytest.approx(expected, rel=1e-5)
 
 
+def test_slopes_foretell_a_shift():
+    """By heights they are those of the density but next to a shift, where they add up to its jump."""
+    prior, scale = registered()["bdsky"], Scale(5.0, 4, 1)
+    settings = prior.parameters(scale, {"shift": {"reproductive_number": (1.0,)}}).settings
+    x, heights = np.array([0.6, 2.5, 3.0, 0.2, 0.3]), np.array([0.0, 0.1, 0.2, 1.0, 2.0])
+    tree = dated_tree(np.array([3, 3, 4, 4, -1]), heights)
+
+    def at(t):
+        heights[3] = t
+        by_height, by_number = np.zeros(5), np.zeros(5)
+        g = Genealogy(heights, tree.order, 3, np.zeros(0, np.int64), tree.parent)
+        return prior.density(g, x, settings, by_height, by_number), by_height[3]
+
+    jump, times = at(1.0 + 1e-9)[0] - at(1.0)[0], np.linspace(0.97, 1.03, 6001)
+    assert jump == pytest.approx(np.log(2.5 / 0.6), abs=1e-6)
+    values, own = np.array([at(t) for t in times]).T
+    gained = float(((own[1:] + own[:-1]) / 2).sum() * 1e-5)
+    assert gained == pytest.approx(values[-1] - values[0], rel=2e-3)
+    assert np.abs(np.gradient(values, times) - own)[times < 0.98].max() < 1e-5
+    assert gained - jump != pytest.approx(values[-1] - values[0], rel=0.1)  # without a ramp
+
+
 def test_shifts_that_cannot_be_are_refused():
     scale, prior = Scale(5.0, 9, 3), registered()["bdsky"]
     for shift, told in (

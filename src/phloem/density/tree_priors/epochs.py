@@ -40,6 +40,8 @@ from phloem.hardware.numba_compile import uncounted
 
 BY_RATES, OF_EPIDEMIC, OF_SPECIES = range(3)
 """What the three numbers of an epoch are: λ, μ, ψ; R, δ, s (an epidemic's); d, a, s (of species)."""
+RAMP = 0.01
+"""Half of how long a shift takes for the slopes, as a share of the epoch before it (docs/performance.md)."""
 RHO, LASTS, FORM, ROOTED, DIVERSE, EPOCHS, FIRST = range(7)
 """Of settings: ρ; whether lineages live on after a sample; the form; whether the density is one given the
 root's age, or of a process that began x[-1] above it; fossilised_birth_death_root.py's; K. Then K young ends
@@ -147,6 +149,25 @@ def epoch_at(t, settings):
 
 
 @uncounted
+def ramp(x, settings, t, i):
+    """Where a joining at t, in epoch i, is next to a shift: the slope that log λ would have if it went over
+    to the other epoch's in a straight line there, 0 elsewhere. The density jumps instead, of which no slope
+    knows; trajectories that are told of a jump in time turn back at it or pay for it, and are accepted by the
+    exact density whatever they were told."""
+    for j in (i, i + 1):
+        if 0 < j < int(settings[EPOCHS]):
+            shift = settings[FIRST + j]
+            half = RAMP * (shift - settings[FIRST + j - 1])
+            if abs(t - shift) < half:
+                a, b, c = numbers_at(x, settings, j - 1)
+                young = rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)[0]
+                a, b, c = numbers_at(x, settings, j)
+                old = rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)[0]
+                return math.log(old / young) / (2.0 * half)
+    return 0.0
+
+
+@uncounted
 def of_beginning(r, t, rooted):
     """Log density of the lineage that all come of, t its beginning; or, rooted, of what is known of the root
     at t besides its being a joining: that both of its branches were seen, given its age."""
@@ -183,6 +204,8 @@ def add_epochs(g, x, settings, by_height, by_number):
                 last += 1
             else:
                 part = added(part, of_node(g, r, lasts, node, by_height), 1.0)
+                if node >= g.n_tips:
+                    by_height[node] += ramp(x, settings, g.heights[node], i)
             lineages += 1 if node >= g.n_tips else -1
             place -= 1
         value += part.value
