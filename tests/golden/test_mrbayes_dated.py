@@ -34,7 +34,7 @@ CASES = SAMPLES["cases"]
 ITS_NAMES = {"pop_size": "popsize", "net_diversification": "net_speciation"}
 ITS_NAMES |= {"relative_death": "relative_extinction", "clock_rate": "clockrate", "p_invariable": "pinvar"}
 ITS_NAMES |= {"clock_variance": "variance", "sampling_proportion": "relative_fossilization"}
-OF_FOSSILS = ("fossils", "diverse", "fossiltip")
+OF_FOSSILS = ("fossils", "diverse", "fossiltip", "shifts")
 BOUND = 2e-3  # of a log-likelihood of seven digits
 PRIOR_BOUND = 3e-5  # of a log prior of seven digits, by ages of seven
 
@@ -72,12 +72,21 @@ def rate_of(data: TimeInput, numbers: dict[str, float]) -> float:
     return numbers.get("clockrate", float(data.model.space.block("clock_rate").start[0]))
 
 
+def its_name(name: str, numbers: dict[str, float]) -> str:
+    """What it calls a number; it counts stretches of time from the oldest on."""
+    bare, _, place = name.rpartition("_")
+    if bare in ITS_NAMES and place.isdigit():
+        n = sum(other.startswith(ITS_NAMES[bare]) for other in numbers)
+        return f"{ITS_NAMES[bare]}_{n + 1 - int(place)}"
+    return ITS_NAMES.get(name, name)
+
+
 def values_of(data: TimeInput, numbers: dict[str, float]) -> dict[str, np.ndarray]:
     """Of every block its numbers in a sample, or where they are fixed."""
     found = {}
     for block in data.model.space.blocks:
         names = block.elements or (block.name,)
-        own = [numbers.get(ITS_NAMES.get(name, name)) for name in names]
+        own = [numbers.get(its_name(name, numbers)) for name in names]
         found[block.name] = block.start if block.name in data.model.fixed else np.array(own, float)
     if "pop_size" in found:
         found["pop_size"] = found["pop_size"] * 1.5  # of its file, which is Z-linked
@@ -239,6 +248,9 @@ def test_living_sampled_otherwise_have_other_log_priors(name):
     """Nor by a constant: random for diverse, and for fossils that end their lineages; diverse for random."""
     data = read(name)
     options = {"sampled": 0.4} | ({"sampling": "diversified"} if name == "fossils" else {})
+    if name == "shifts":  # of fossils' rates at other times
+        ages = {"net_diversification": (1.3,), "relative_death": (0.9,), "sampling_proportion": (0.45, 0.7)}
+        options |= {"shift": ages}
     parameters = data.model.tree_prior.parameters(data.model.scale, options)
     other = replace(data, model=replace(data.model, parameters=parameters))
     samples = CASES[name]["samples"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from phloem.analysis.mrbayes_divisions import Division
 from phloem.analysis.mrbayes_models import DivisionModel
-from phloem.io.mrbayes import MrBayesCommand, Value
+from phloem.io.mrbayes import MrBayesCommand, Value, rate_shifts
 from phloem.tree.match import folded
 
 PLOIDY = {"diploid": 2.0, "zlinked": 1.5, "haploid": 1.0}
@@ -275,12 +275,19 @@ class Dated:
         if "samplestrat" not in self.division.settings:
             return known["random"]
         value = self.division.value("samplestrat")
-        words = [word for word in known if word.startswith(value.word.lower())]
-        if len(words) != 1 or str(value).lower() != value.word.lower():
-            shifts = ": rates do not shift here" if len(words) == 1 else ""
-            hint = f"Choose {', '.join(known)}."
-            raise self.refuse("samplestrat", f"samplestrat={value} is not supported{shifts}", hint)
-        return known[words[0]]
+        words, shifts = [w for w in known if w.startswith(value.word.lower())], rate_shifts(value)
+        may_shift = words == ["random"] and len(known) > 1  # with fossils
+        if len(words) != 1 or shifts is None or (any(shifts) and not may_shift):
+            told = ": rates do not shift here" if shifts and len(words) == 1 else ""
+            hint = f"Choose {', '.join(known)}; with clock:fossilization random 2: 60 30, 1: 50."
+            raise self.refuse("samplestrat", f"samplestrat={value} is not supported{told}", hint)
+        names = ("sampling_proportion", "net_diversification", "relative_death")
+        shifting = [
+            f"{name}={','.join(_text(float(a)) for a in ages[::-1])}"
+            for name, ages in zip(names, shifts)
+            if ages
+        ]
+        return known[words[0]] | ({"shift": shifting} if shifting else {})
 
     def _fossils(self) -> tuple[dict[str, Any], list[str]]:
         """Tips have ages, and may be ancestors of others."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from phloem.errors import InputError
 from phloem.io.nexus import Command, Token, is_nexus, read_blocks
@@ -178,6 +179,24 @@ class Value:
         return f"{self.word}{':' if self.second else ''}{self.second}{inside}"
 
 
+def rate_shifts(value: Value) -> list[tuple[str, ...]] | None:
+    """Of samplestrat the ages at which fossils', birth and death rates shift, as far as it names them: how
+    many, and they, the oldest first; None where its numbers are not that."""
+    left, found = list(value.arguments or ()), list[tuple[str, ...]]()
+    while left and len(found) < 3:
+        count = left.pop(0)
+        if not count.isdigit() or int(count) > len(left):
+            return None
+        found.append(tuple(left[: int(count)]))
+        del left[: int(count)]
+    try:
+        ages = [[float(age) for age in own] for own in found]
+    except ValueError:
+        return None
+    falling = all(older > younger for own in ages for older, younger in pairwise([*own, 0.0]))
+    return found if falling and not left else None
+
+
 @dataclass(frozen=True)
 class Option:
     """name: in full, lower case. value: None of a flag (log start). line: where it stands."""
@@ -273,7 +292,7 @@ def _value(source: SourceText, option: str, words: Sequence[Token], at: int) -> 
             at += 2
     if option == "samplestrat":  # random 2: time rate, time rate
         end = at
-        while end < len(words) and (words[end].text in (":", ",") or words[end].text[0].isdigit()):
+        while end < len(words) and (words[end].text in (":", ",") or words[end].text[0] in "0123456789."):
             end += 1
         numbers = tuple(token.text for token in words[at:end] if token.text not in (":", ","))
         return Value(word, second, numbers or None), end

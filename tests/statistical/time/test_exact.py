@@ -299,17 +299,25 @@ def test_three_taxa_with_two_clocks_against_quadrature():
     assert not close(found["clock_rate{b}"], rate)  # planted: both parts go by the first clock
 
 
-@pytest.mark.parametrize("name", ["bdss", "fbd"])
-def test_priors_of_three_dated_taxa_against_quadrature(name):
+BY_RATES = {"birth_rate": 0.6, "death_rate": 0.2, "sampling_rate": 0.3, "origin_gap": 0.5}
+SHIFTING = {"reproductive_number_1": 0.7, "reproductive_number_2": 2.1, "becoming_uninfectious_rate": 0.6}
+SHIFTING |= {"sampling_proportion_1": 0.6, "sampling_proportion_2": 0.3, "origin_gap": 0.5}
+SHIFTS = {"shift": {"reproductive_number": (1.9,), "sampling_proportion": (0.4,)}}
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed", "options"),
+    [("bdss", BY_RATES, {}), ("fbd", BY_RATES, {"fossils": "tips"}), ("bdsky", SHIFTING, SHIFTS)],
+)
+def test_priors_of_three_dated_taxa_against_quadrature(name, fixed, options):
     """With numbers that are held."""
     prior, tips = registered()[name], np.array([0.0, 0.7, 1.9])
-    fixed = {"birth_rate": 0.6, "death_rate": 0.2, "sampling_rate": 0.3, "origin_gap": 0.5}
-    x, settings = np.array([*fixed.values()]), prior.parameters(Scale(1.0, 3, 1), {}).settings
+    x, settings = np.array([*fixed.values()]), prior.parameters(Scale(1.0, 3, 1), options).settings
 
     def mean(numbers):
         return ages_by_quadrature(tips, lambda g: prior.log_density(g, numbers, settings))
 
-    tree = TreeModel(prior=name, priors=fixed | {"clock_rate": Exponential(1.0)})
+    tree = TreeModel(prior=name, options=options, priors=fixed | {"clock_rate": Exponential(1.0)})
     found, _, _ = sampled(nothing_observed(3), tips, "JC", tree, generations=400_000, use_data=False)
     assert close(found["root_height"], mean(x))
     assert not close(found["root_height"], mean(x * 1.1))

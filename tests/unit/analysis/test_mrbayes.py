@@ -234,7 +234,11 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("lset covarion=yes rates=gamma;", "covarion with rates"),
         ("lset coding=variable parsmodel=yes;", "parsmodel=yes"),
         ("prset brlenspr=clock:fossilization samplestrat=cluster;", "samplestrat=cluster is not"),
-        ("prset brlenspr=clock:fossilization samplestrat=random 2: 3 0, 1 0;", "rates do not shift"),
+        ("prset brlenspr=clock:fossilization samplestrat=random 2: 3 0;", "is not supported"),
+        ("prset brlenspr=clock:fossilization samplestrat=random 2: 1 3;", "is not supported"),
+        ("prset brlenspr=clock:fossilization samplestrat=random 2: 3;", "is not supported"),
+        ("prset brlenspr=clock:fossilization samplestrat=diversity 1: 3;", "rates do not shift"),
+        ("prset brlenspr=clock:birthdeath samplestrat=random 1: 3;", "rates do not shift"),
         ("prset brlenspr=clock:fossilization fossilizationpr=fixed(0);", "proportion of fossils"),
         (
             "calibrate one = gamma(3,1); prset brlenspr=clock:fossilization nodeagepr=cal;",

@@ -133,6 +133,7 @@ def test_constraints_are_clades_and_that_of_all_taxa_is_the_root(tmp_path):
     [
         ("", {}),
         ("samplestrat=random", {}),
+        ("samplestrat=random 2: 2 .5, 0, 1: 3", {"shift": ["sampling_proportion=0.5,2", "relative_death=3"]}),
         ("samplestrat=diversity", {"sampling": "diversified"}),
         ("samplestrat=fossiltip", {"fossils": "ends"}),
     ],
@@ -148,12 +149,15 @@ def test_fossils_are_tips_with_ages_that_may_be_ancestors(tmp_path, strategy, op
     assert found.options["tree_prior"] == "fbd-root" and found.options["sampled"] == 0.3
     assert found.options["tip_age"] == ["bb=2,3", "cc=1.5"]
     assert "sampling_proportion=beta(2,5)" in found.options["prior"]
-    assert {name: found.options[name] for name in ("sampling", "fossils") if name in found.options} == options
+    own = ("sampling", "fossils", "shift")
+    assert {name: found.options[name] for name in own if name in found.options} == options
     assert found.options["calibrate"] == ["my_clade=gamma(9,3)", "root=gamma(1,1)"]
     assert any("delete: comes after mcmc" in note for note in found.notes) and "without" not in found.options
     model = time_input(time_settings(found.options)).model
     assert model.tip_bounds.tolist() == [[0, 0], [2, 3], [1.5, 1.5], [0, 0], [0, 0]]
     assert model.samples_ancestors == ("fossils" not in options)
+    stretches = [b.name for b in model.parameters.blocks if b.name.startswith("sampling_proportion")]
+    assert len(stretches) == (3 if "shift" in options else 1)
 
 
 def test_ages_of_what_no_tree_has_are_not_obeyed_as_in_mrbayes(tmp_path):

@@ -13,6 +13,7 @@ from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.terms.tied_dirichlet import TiedDirichlet
@@ -51,14 +52,21 @@ def number_priors(structure: ChainModel, priors: Priors) -> list[BlockPrior]:
 
 
 def start_values(structure: ChainModel, priors: Priors) -> np.ndarray:
-    """(n,) numbers that a chain starts from: the model's, or the middle of a uniform prior that excludes
-    them."""
+    """(n,) numbers that a chain starts from: the model's, or where a prior excludes them others."""
     values = structure.space.unpack(structure.space.start())
     for prior in number_priors(structure, priors):
-        if isinstance(prior.family, Uniform):
-            low, high, x = prior.family.lower, prior.family.upper, values[prior.block]
-            values[prior.block] = np.where((low < x) & (x < high), x, (low + high) / 2)
+        values[prior.block] = possible_numbers(prior.family, values[prior.block])
     return structure.space.pack(values)
+
+
+def possible_numbers(family: Family, x: np.ndarray) -> np.ndarray:
+    """x (k,), but the middle of a density between limits for those outside; on a logarithmic scale where that
+    is the density's."""
+    if not isinstance(family, Uniform | LogUniform):
+        return x
+    low, high = family.lower, family.upper
+    middle = (low + high) / 2 if isinstance(family, Uniform) else np.sqrt(low * high)
+    return np.where((low < x) & (x < high), x, middle)
 
 
 def length_bounds(settings: ChainSettings) -> tuple[float, float]:

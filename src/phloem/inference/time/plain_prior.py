@@ -11,6 +11,7 @@ import numpy as np
 from phloem.density import clocks, traits
 from phloem.density.calibrations import set_ancestors
 from phloem.density.tree_priors.tree_prior import Genealogy
+from phloem.errors import NumericalError
 from phloem.inference.mcmc.guard import LOG_PRIOR, differs, stopped
 from phloem.inference.time.run import Run
 from phloem.inference.time.start import DEVIATIONS
@@ -25,22 +26,45 @@ def check_prior(run: Run) -> None:
         raise stopped(f"{what} ({where}: {found!r}, by the reference {expected!r})")
 
 
+def why_impossible(run: Run) -> NumericalError:
+    """An error that names every term of a start that is 0, or no number."""
+    model, values = run.model, run.state.values[int(run.state.slot[0])]
+    with np.errstate(all="ignore"):
+        terms = [(name, value) for name, value in _terms(run) if not math.isfinite(value)]
+    told = []
+    for name, value in terms:
+        here = values[model.space.place(name)] if name in model.space else ()
+        at = f" at {', '.join(f'{x:g}' for x in here)}" if len(here) else ""
+        told.append(f"the log prior of {name} is {value}{at}")
+    remedy = "Choose other priors, or another --start."
+    if not told:
+        told = ["the tree has no finite log-likelihood"]
+        remedy = "Correct the values in the model string, or choose another --start."
+    return NumericalError(f"run {run.number + 1} cannot start: {'; '.join(told)}. {remedy}")
+
+
 def plain_log_prior(run: Run) -> float:
     """Of numbers, tree, clocks, ages of clades and of the trait, whose likelihood is one of the terms."""
+    return math.fsum(value for _, value in _terms(run))
+
+
+def _terms(run: Run) -> Iterator[tuple[str, float]]:
+    """What each is of, and it."""
     model, state, s = run.model, run.state, int(run.state.slot[0])
     values, heights = state.values[s], state.heights[s]
-    terms = [float(own.family.log_density(values[model.space.place(own.block)])) for own in model.priors]
+    for own in model.priors:
+        yield own.block, float(own.family.log_density(values[model.space.place(own.block)]))
     parameters = model.parameters
     x = np.concatenate([np.zeros(0), *(values[model.space.place(b.name)] for b in parameters.blocks)])
     g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s], state.parent[s])
-    terms.append(float(model.tree_prior.log_density(g, x, parameters.settings)))
-    terms += _of_clocks(run, s)
-    terms += _of_ages(run, s)
+    yield "the tree", float(model.tree_prior.log_density(g, x, parameters.settings))
+    yield from (("the branches' rates", value) for value in _of_clocks(run, s))
+    yield from (("the ages of clades", value) for value in _of_ages(run, s))
     if model.trait is not None:
         tree = traits.Lineage(state.parent[s], state.left[s], state.right[s], state.order[s], heights)
         record = model.trait.record(model.space, model.trait_reference)
-        terms += [traits.log_prior(record, tree, values), traits.log_likelihood(record, tree, values)]
-    return math.fsum(terms)
+        yield "the trait", traits.log_prior(record, tree, values)
+        yield "the trait's states", traits.log_likelihood(record, tree, values)
 
 
 def _of_clocks(run: Run, s: int) -> Iterator[float]:

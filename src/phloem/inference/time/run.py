@@ -11,7 +11,6 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.density.space import Space
-from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import COMPILED, KIND
@@ -159,9 +158,12 @@ def new_run(
 
         own = DeviceLikelihood(model, cells, state, run.scratch, settings.n_runs * settings.n_chains)
         run = replace(run, on_device=own, data=data._replace(on_device=own.address()))
+    run.scratch.last[LAST_PRIOR] = np.nan  # which stays where the state is impossible
     _turns(run, 1, REFRESH)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
-        raise NumericalError("a starting tree has no finite log-likelihood or prior density")
+        from phloem.inference.time.plain_prior import why_impossible
+
+        raise why_impossible(run)
     return run if stored else replace(run, samples=extended(samples, [drawn(run)]))
 
 

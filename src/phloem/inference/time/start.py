@@ -14,6 +14,7 @@ from phloem.density.terms.compiled.dispatch import block_table
 from phloem.density.traits import trait_density, trait_memory
 from phloem.errors import InputError
 from phloem.inference.mcmc.device import layouts_of
+from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import OF_PROPOSALS, START, chain_forest, stream
@@ -272,6 +273,9 @@ def time_state(
     for name in model.rate_names:
         if origin is not None and name not in model.fixed:
             values[model.space.place(name)] = origin.rate
+    for prior in model.priors:
+        here = model.space.place(prior.block)
+        values[here] = possible_numbers(prior.family, values[here])
     deviations, lengths = _strict_branches(model, tree, values)
     k, parts = model.parameters.n_groups, np.zeros(0, np.int64)
     if k:

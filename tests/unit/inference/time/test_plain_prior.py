@@ -9,7 +9,9 @@ import pytest
 
 from phloem.data.traits import TipTraits
 from phloem.density.terms.gamma import Gamma
-from phloem.errors import NumericalError
+from phloem.density.terms.log_uniform import LogUniform
+from phloem.density.terms.uniform import Uniform
+from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time import start
@@ -33,6 +35,7 @@ MODELS = {
     "constant, ages": (TreeModel(clades=AGES), None),
     "skyline, ucln": (TreeModel(clock="ucln", prior="skyline", pieces=3), None),
     "birth-death, ucgd": (TreeModel(clock="ucgd", prior="bdss"), None),
+    "bdsky, ucln": (TreeModel(clock="ucln", prior="bdsky", pieces=3), None),
     "skyride, random": (TreeModel(clock="random", prior="skyride"), None),
     "exponential, shrinkage": (TreeModel(clock="shrinkage", prior="exponential"), None),
     "skyride, white noise": (TreeModel(clock="white-noise", prior="skyride"), None),
@@ -97,3 +100,48 @@ def test_a_wrong_prior_stops_the_start(kind, plant, monkeypatch):
     for use_data in (True, False):
         with pytest.raises(NumericalError, match="the log prior is not that of the reference"):
             sample(observed, model, replace(settings, use_data=use_data))
+
+
+NARROW = {
+    "clock_rate": (Uniform(3.0, 5.0), 4.0),
+    "kappa": (LogUniform(200.0, 800.0), 400.0),
+    "pop_size": (Uniform(0.0, 1e9), None),
+}
+
+
+def test_chains_start_where_priors_let_them():
+    """The middle of a density with limits that exclude the usual start, which else stays."""
+    seen, model, settings = made_from("constant, ages")
+    usual = new_run(0, seen, model, settings).state.values[0]
+    tree = TreeModel(clades=AGES, priors={name: family for name, (family, _) in NARROW.items()})
+    other = time_model(model.engine, tree, model.taxa, model.tip_bounds, float("nan"))
+    run = new_run(0, seen, other, settings)
+    for name, (_, middle) in NARROW.items():
+        here = other.space.place(name)
+        expected = usual[model.space.place(name)] if middle is None else [middle]
+        assert run.state.values[0, here] == pytest.approx(expected)
+    check_prior(run)
+
+
+def test_a_start_that_cannot_be_is_explained():
+    seen, model, settings = made_from("constant, ages")
+    tree = TreeModel(prior="bdsky", pieces=1, priors={"sampling_proportion": 0.0})
+    none_sampled = time_model(model.engine, tree, model.taxa, model.tip_bounds, float("nan"))
+    with pytest.raises(NumericalError, match="run 1 cannot start: the log prior of the tree is -inf"):
+        new_run(0, seen, none_sampled, settings)
+
+
+def test_what_is_said_of_a_number_holds_of_its_stretches_of_time():
+    _, model, _ = made_from("constant, ages")
+    options = {"shift": {"reproductive_number": (2.0,), "sampling_proportion": (1.5, 3.0)}}
+    given = {"sampling_proportion": Uniform(0.2, 0.3), "sampling_proportion_3": 0.0}
+    tree = TreeModel(prior="bdsky", options=options, priors=given)
+    found = time_model(model.engine, tree, model.taxa, model.tip_bounds, float("nan"))
+    known = {p.block: p.family for p in found.priors}
+    assert known["sampling_proportion_1"] == known["sampling_proportion_2"] == Uniform(0.2, 0.3)
+    assert found.fixed == {"sampling_proportion_3"} and "reproductive_number_2" in known
+    with pytest.raises(InputError, match="there is no 'sampling_proportion_4'"):
+        more = replace(tree, priors={"sampling_proportion_4": 0.1})
+        time_model(model.engine, more, model.taxa, model.tip_bounds, float("nan"))
+    with pytest.raises(InputError, match="--pieces and --shift"):
+        time_model(model.engine, replace(tree, pieces=3), model.taxa, model.tip_bounds, float("nan"))
