@@ -96,6 +96,7 @@ _TREE_PRIOR = Question(
         ("bd-root", "the same, given the root's age"),
         ("uniform", "ages uniform below the root's"),
         ("bdss", "births and deaths, with dated samples"),
+        ("bdsky", "an epidemic: its reproductive number through time"),
         ("fbd", "births, deaths and fossils, which may be ancestors"),
         ("fbd-root", "the same, given the root's age"),
     ),
@@ -131,7 +132,18 @@ TIME = (
         True,
     ),
     q.PRIORS,
-    whole("pieces", "Population sizes", "Of a skyline or skygrid; 10 if not given.", None, True),
+    whole(
+        "pieces",
+        "Pieces of time",
+        "Sizes of a skyline or skygrid, reproductive numbers of an epidemic; 10 if not given.",
+        None,
+        True,
+    ),
+    lines(
+        "shift",
+        "Numbers that change",
+        "Of epidemics and fossils, and when, one a line: sampling_proportion=2014.3.",
+    ),
     Question("sampled", "Share that is sampled", "Of species, of births and deaths.", "number", further=True),
     lines(
         "tip-age",

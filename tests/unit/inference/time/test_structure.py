@@ -123,7 +123,7 @@ def test_a_level_takes_a_density():
         ({"clock": "relaxed"}, "clock"),
         ({"pieces": 4}, "no --pieces"),
         ({"prior": "skyride", "pieces": 4}, "no --pieces"),
-        ({"prior": "skyline", "pieces": 9}, "9 population sizes"),
+        ({"prior": "skyline", "pieces": 9}, "9 pieces of time"),
         ({"prior": "skyline", "pieces": 3, "priors": {LEVEL: 2.0}}, "takes a density"),
         ({"priors": {LEVEL: LogNormal(0.0, 1.0)}}, "there is no 'pop_size_1'"),
         ({"priors": {"clock_cv": 0.1}}, "there is no 'clock_cv'"),
