@@ -45,6 +45,7 @@ from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where, threads_of
+from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
@@ -284,7 +285,7 @@ def _summarised(
         along |= states_along(data.model.trait, runs, first)
         routes = routes_of(data.model, runs[0].columns, draws)
     names = ("LnL", "LnPr", *runs[0].columns.names)
-    shown = [i for i, name in enumerate(names) if not name.startswith(PER_ROUTE)]
+    shown = [i for i, name in enumerate(names) if not (name.startswith(PER_ROUTE) or choices_of(name))]
     cold = [run.cold.state for run in runs]
     tried, accepted = (np.sum([getattr(state, n) for state in cold], axis=0) for n in ("tried", "accepted"))
     tuning = np.mean([state.tuning for state in cold], axis=0)
@@ -293,6 +294,7 @@ def _summarised(
         model=model_text(data.model),
         tree=tree_of_clades(trees, settings.summary_tree, "median", along=along),
         parameters=trace_summary(tuple(names[i] for i in shown), draws[:, :, shown]),
+        models=model_shares(names, draws),
         diagnosis=sampled.diagnosis,
         acceptance={
             m.name: (int(n), float(a / n) if n else 0.0, float(t))

@@ -17,6 +17,7 @@ from phloem.density.tree_priors.tree_prior import registered
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -133,9 +134,10 @@ class Ancestors:
 @dataclass(frozen=True, eq=False)
 class TimeResult:
     """tree: that stands for the sample, median heights. parameters: all columns of the trace, but those of
-    single routes of a trait, which are in routes. predictive: of simulated data sets, where they were asked
-    for. swaps: none of single chains. ancestors: how often samples are ancestors of others, where they
-    may be. The rest as analysis.mcmc_record.McmcResult."""
+    single routes of a trait, which are in routes, and of which model holds, whose shares are models.
+    predictive: of simulated data sets, where they were asked for. swaps: none of single chains. ancestors:
+    how often samples are ancestors of others, where they may be. The rest as
+    analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -155,6 +157,7 @@ class TimeResult:
     routes: tuple[Route, ...] = ()
     swaps: tuple[float, ...] = ()
     ancestors: Ancestors | None = None
+    models: tuple[ModelShare, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -167,6 +170,7 @@ class TimeResult:
             "parameters": rows,
             "predictive": [asdict(check) for check in self.predictive],
             "sampled_ancestors": self.ancestors.to_json() if self.ancestors else {},
+            "models": [{n: plain(v) for n, v in asdict(share).items()} for share in self.models],
             "routes": [{n: plain(v) for n, v in asdict(route).items()} for route in self.routes],
             "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
             "acceptance": {

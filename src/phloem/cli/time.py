@@ -312,6 +312,7 @@ def _show(result: TimeResult) -> None:
     from rich.text import Text
 
     from phloem.analysis.time_record import SUMMARY_TREES
+    from phloem.cli.bayes_factors import model_table
     from phloem.cli.chain_tables import checks_table, parameter_table, show_convergence
     from phloem.cli.mcmc import show_line
     from phloem.cli.streams import print_table, report_console
@@ -325,6 +326,8 @@ def _show(result: TimeResult) -> None:
     print(draw_tree(result.tree, console.width))
     console.print()
     print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
+    if result.models:
+        print_table(console, model_table(result.models))
     if result.routes:
         print_table(console, _routes(result))
     if result.ancestors and result.ancestors.taxa:

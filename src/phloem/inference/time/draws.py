@@ -56,7 +56,7 @@ def trace_columns(model: TimeModel) -> Columns:
     if model.clock != clocks.STRICT:
         of_rates = ["mean_rate", "rate_cv"] + ["rate_changes"] * (model.clock == clocks.RANDOM)
         names += [of_clocks(own, (clock,))[0] for clock in model.clock_names for own in of_rates]
-    names += model.space.elements
+    names += model.printed_names
     names += [f"group_size_{k + 1}" for k in range(model.parameters.n_groups)]
     if model.trait is None:
         return Columns(tuple(names), model)

@@ -13,7 +13,16 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.errors import InputError
-from phloem.inference.mcmc.moves import multiplier, simplex_dirichlet, simplex_slider, slider
+from phloem.inference.mcmc.moves import (
+    choice_jump,
+    multiplier,
+    simplex_dirichlet,
+    simplex_slider,
+    slider,
+    tied_dirichlet,
+    tied_slider,
+    tied_split_merge,
+)
 from phloem.inference.time import moves, route_moves, traits
 from phloem.inference.time.records import (
     OF_ANCESTORS,
@@ -112,14 +121,19 @@ OF_SUPPORT = {
     "interval": (slider.MOVE,),
     "real": (slider.MOVE,),
     "simplex": (simplex_dirichlet.MOVE, simplex_slider.MOVE),
-    "choice": (route_moves.FLIP, route_moves.SWAP),
+    "tied": (tied_dirichlet.MOVE, tied_slider.MOVE, tied_split_merge.MOVE),
+    "choice": (choice_jump.MOVE,),
 }
-NUMBER_MOVES: tuple[Any, ...] = tuple(dict.fromkeys(move for own in OF_SUPPORT.values() for move in own))
+OF_ROUTES = route_moves.FLIP, route_moves.SWAP
+NUMBER_MOVES: tuple[Any, ...] = tuple(
+    dict.fromkeys(move for own in (*OF_SUPPORT.values(), OF_ROUTES) for move in own)
+)
 """Moves of blocks of numbers, which all samplers share; in compiled code they come after the tree's."""
 JOINT_MOVE = Move("hamilton", lambda p: 0.0, 1.5)
 DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
 OFTEN = {"clock_scale": 16.0, traits.CLOCK: 4.0, traits.RATES: 2.0, traits.ROUTES: 4.0}
 """Of what no Hamiltonian step moves."""
+OF_MODELS = 4.0  # factor of weights, likewise, of which model holds
 MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
 ANCESTORS_MOVE = Move("ancestral_states", lambda p: 0.0, 1.0, needs="ancestors")
 JOINT_WITH_ANCESTORS = 0.15  # of the weight of joint trajectories
@@ -168,10 +182,12 @@ def chosen_moves(
     if there["ancestors"] and there["categories"]:
         found += [ChainMove("site_rates", SITE_RATES, OF_ANCESTORS, RATES_MOVE)]
     for number, block in enumerate(model.space.blocks):
-        for m in OF_SUPPORT[block.support] if block.name not in model.fixed else ():
+        own_moves = OF_ROUTES if block.name == traits.ROUTES else OF_SUPPORT[block.support]
+        for m in own_moves if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
             width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning
-            weight = 0.5 * block.size**0.5 * OFTEN.get(block.name.partition("{")[0], 1.0)
+            often = OF_MODELS if block.support in ("tied", "choice") and own_moves is not OF_ROUTES else 1.0
+            weight = 0.5 * block.size**0.5 * OFTEN.get(block.name.partition("{")[0], often)
             own = Move(m.name, m.propose, weight, width, m.target, m.bounds, narrows=m.narrows)
             if block.support == "real":
                 own = Move(m.name, m.propose, 0.5, width, m.target, (1e-9, 1e9))

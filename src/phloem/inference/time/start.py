@@ -153,7 +153,8 @@ def time_data(
     space, recipes = model.space, cells.recipes
     compiled = bool((recipes.rows[:, KIND] == COMPILED).all())
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
-    free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
+    held = model.fixed | model.of_trait
+    free = np.array([b.name not in held and b.support in SUPPORT for b in space.blocks])
     calibrations, ages = model.calibrations()
     own = model.parameters.blocks
     first = space.place(own[0].name).start if own else 0
@@ -204,7 +205,7 @@ def _blocks(space: Space, free: np.ndarray, taken: np.ndarray) -> Blocks:
         coordinate=space.coordinate_offsets[:-1].copy(),
         support=support.astype(np.int64),
         low=np.array([b.lower for b in space.blocks], np.float64),
-        high=np.array([b.upper for b in space.blocks], np.float64),
+        high=np.array([np.inf if b.support == "tied" else b.upper for b in space.blocks], np.float64),
         taken=taken.astype(np.uint8),
     )
 
@@ -378,7 +379,7 @@ def time_scratch(
         edges=np.zeros(2 * n, np.int64),
         stack=np.zeros(2 * n, np.int64),
         spots=np.zeros(2 * n),
-        room=np.zeros(max(8, state.values.shape[1])),
+        room=np.zeros(max(8, 3 * state.values.shape[1])),
         rates=np.zeros(max(8, data.recipes.rates.shape[1])),
         by_engine=np.zeros(e),
         square=np.zeros(square),

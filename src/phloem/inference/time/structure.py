@@ -11,22 +11,26 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.density.calibrations import Calibrations
-from phloem.density.parameterisation import PARTITION_RATES
 from phloem.density.space import Block, Space
 from phloem.density.terms.compiled.dispatch import PriorTable, block_table
-from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
-from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
 from phloem.density.tree_priors.fossils import kind_of
 from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
 from phloem.errors import InputError, require_choice
-from phloem.inference.mcmc.structure import ChainModel, printed_names
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.time import traits
 from phloem.inference.time.settings import CTMC, Clade, TreeModel
-from phloem.model.model import many_models
+from phloem.inference.time.substitution import (
+    model_blocks,
+    names_of,
+    of_models,
+    plain_name,
+    printed_numbers,
+    usual_prior,
+)
 
 CLOCKS = {
     "strict": clocks.STRICT,
@@ -133,7 +137,7 @@ class TimeModel:
     @property
     def of_substitution(self) -> frozenset[str]:
         """Names of the substitution model's blocks."""
-        return frozenset(_plain(b.name) for b in self.engine.space.blocks)
+        return frozenset(plain_name(b.name) for b in self.engine.space.blocks)
 
     def engine_values(self, values: np.ndarray) -> np.ndarray:
         """(e,) the substitution model's numbers, shares summing to 1, from the chain's (n,)."""
@@ -145,12 +149,14 @@ class TimeModel:
         return known
 
     def printed(self, values: np.ndarray) -> np.ndarray:
-        """The numbers (n,) as a trace has them: rates of parts for their shares."""
-        if PARTITION_RATES not in self.space:
-            return values
-        shown, here = values.copy(), self.space.place(PARTITION_RATES)
-        shown[here] = values[here] / values[here].sum() / self.engine.parameterisation.rate_shares
-        return shown
+        """The numbers (n,) as a trace has them, under printed_names."""
+        own = (printed_numbers(self.engine, b, values[self.space.place(b.name)]) for b in self.space.blocks)
+        return np.concatenate(list(own))
+
+    @property
+    def printed_names(self) -> tuple[str, ...]:
+        """Of all numbers in a trace."""
+        return tuple(name for b in self.space.blocks for name in names_of(self.engine, b))
 
     @property
     def own_clocks(self) -> tuple[Clade, ...]:
@@ -202,9 +208,9 @@ def time_model(
     blocks, priors = _clock_blocks(kind, scale, [c.name for c in tree.clades if c.clock], names)
     blocks += list(parameters.blocks)
     priors |= parameters.priors
-    model_blocks, model_from = _model_blocks(engine, sum(b.size for b in blocks))
-    blocks += model_blocks
-    priors |= {b.name: _usual(b) for b in model_blocks}
+    of_model, model_from = model_blocks(engine, sum(b.size for b in blocks))
+    blocks += of_model
+    priors |= {b.name: usual_prior(b) for b in of_model}
     if trait is not None:
         blocks += trait.blocks(scale.time)
         priors[traits.CLOCK] = CTMC
@@ -215,7 +221,7 @@ def time_model(
                 raise InputError(f"{LEVEL} takes a density, of the level of all sizes")
         elif name not in {b.name for b in blocks} or name not in priors:
             raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
-        priors[name] = family
+        priors[name] = of_models(next((b for b in of_model if b.name == name), None), family)
     rates = of_clocks(CLOCK_RATE, names)
     reference = tuple(priors[name] == CTMC for name in rates)
     if CTMC in [p for n, p in priors.items() if n not in (*rates, traits.CLOCK)]:
@@ -356,42 +362,3 @@ def _clock_blocks(
             blocks.append(Block(name, "positive", np.array([start]), *bounds))
             priors[name] = prior
     return blocks, priors
-
-
-def _model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarray]:
-    """Of the substitution model: shares of few rates as ratios to the first, all else as the engine has it;
-    and the place of each of its numbers among the chain's, which begin at first."""
-    blocks, model_from = [], []
-    for block in engine.space.blocks:
-        if block.support in ("tied", "choice"):
-            raise many_models(engine.parts[0].model.name)
-        names = printed_names(engine, block)
-        if len(names) < block.size:
-            ratios = block.start[1:] / block.start[0]
-            own = Block(_plain(block.name), "positive", ratios, 1e-4, 1e4, names)
-            model_from.append(-1)
-        else:
-            own = replace(block, elements=names)
-        blocks.append(own)
-        model_from += range(first, first + own.size)
-        first += own.size
-    return blocks, np.array(model_from, np.int64)
-
-
-def _plain(name: str) -> str:
-    bare, brace, parts = name.partition("{")
-    return ("kappa" if bare.startswith("kappa") else bare) + brace + parts
-
-
-def _bare(name: str) -> str:
-    """Without the parts in braces."""
-    return name.partition("{")[0]
-
-
-def _usual(block: Block) -> Family:
-    """The prior of a number of a substitution model where none is given."""
-    if block.support == "simplex":
-        return Dirichlet(1.0)
-    if block.support == "positive":
-        return Exponential(1.0) if _bare(block.name) in ("alpha", "sigma") else LogNormal(1.0, 1.25)
-    return Uniform(block.lower, block.upper)

@@ -58,10 +58,10 @@ def test_numbers_that_are_no_model_are_refused():
 
 def test_only_the_sampler_takes_such_a_model():
     for text in ("AAMIXED+G4", "MIXED"):  # the latter too, of proteins
-        with pytest.raises(ModelError, match="only phloem mcmc averages"):
+        with pytest.raises(ModelError, match="only phloem mcmc and time average"):
             model(text).evaluate()
     lengths = Block("lengths", "positive", np.ones(3), 1e-8, 10.0)
-    with pytest.raises(ModelError, match="only phloem mcmc averages"):
+    with pytest.raises(ModelError, match="only phloem mcmc and time average"):
         parameterise([PartModel("a", model("AAMIXED"), 10)], lengths)
     for text, column in (("MIX{LG,AAMIXED}", 8), ("AAMIXED*H2", 1)):
         with pytest.raises(ModelError, match="cannot be one of several") as told:

@@ -75,9 +75,9 @@ def test_rates_are_linked_by_one_name():
 
 def test_only_the_sampler_takes_such_a_model():
     model = parse_model("MIXED+G4", datatype="dna")
-    with pytest.raises(ModelError, match="only phloem mcmc averages"):
+    with pytest.raises(ModelError, match="only phloem mcmc and time average"):
         model.evaluate()
-    with pytest.raises(ModelError, match="only phloem mcmc averages"):
+    with pytest.raises(ModelError, match="only phloem mcmc and time average"):
         parameterise([PartModel("a", model, 10)], Block("lengths", "positive", np.ones(3), 1e-8, 10.0))
     for text, column in (("MIX{JC,MIXED}", 8), ("MIXED*H2", 1)):
         with pytest.raises(ModelError, match="cannot be one of several") as told:
