@@ -66,13 +66,29 @@ def largest_error(run, *alignments) -> float:
     return float(np.abs(samples.numbers[:, 0] / expected - 1.0).max())
 
 
+OF_MODELS = {
+    "HKY+FO+G4": "frequencies_dirichlet",
+    "HKY+R2": "rates_dirichlet",
+    "LG+FO": "frequencies_dirichlet",
+    "MIXED+FO+G4": "relative_rates_split_merge",
+    "AAMIXED+G4": "aamodel_jump",
+}
+"""A move of the model's numbers."""
+
+
 @pytest.mark.parametrize(
-    ("text", "datatype"), [("HKY+FO+G4", "dna"), ("HKY+R2", "dna"), ("LG+FO", "protein")]
+    ("text", "datatype"),
+    [
+        ("HKY+FO+G4", "dna"),
+        ("HKY+R2", "dna"),
+        ("LG+FO", "protein"),
+        ("MIXED+FO+G4", "dna"),
+        ("AAMIXED+G4", "protein"),
+    ],
 )
 def test_chains_on_a_device(text, datatype, tmp_path):
     alignment, model, observed = case(text, datatype, tmp_path)
-    of_model = [b.name for b in model.engine.space.blocks if b.support == "simplex"][-1]
-    settings = replace(SETTINGS, move_weights=WEIGHTS | {f"{of_model}_dirichlet": 2.0})
+    settings = replace(SETTINGS, move_weights=WEIGHTS | {OF_MODELS[text]: 2.0})
     whole = advanced(new_run(0, observed, model, settings, device="gpu"), 48)
     assert whole.state.accepted.sum() > 5
     assert largest_error(whole, alignment) < 1e-9

@@ -177,9 +177,9 @@ class Dated:
         """Options of `phloem time`, but those of data and run. InputError for what is another model there."""
         kind = self.division.value("brlenspr").second.lower()
         for model in self.models:
-            if any(name in model.text for name in ("MIXED", "M2a", "M3", "+COV")):
+            if any(name in model.text for name in ("M2a", "M3")):
                 told = f"dated trees under {model.text} are not read from a block"
-                hint = "Choose one matrix (nst=1, 2, 6; aamodelpr=fixed), no classes of omega, no covarion."
+                hint = "Choose omegavar=equal."
                 raise self.refuse("brlenspr", told, hint)
         rate, clock, spread = self._clock_rate(), "strict", list[str]()
         if (word := self.division.value("clockvarpr").word.lower()) in _CLOCKS:

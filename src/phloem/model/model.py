@@ -254,5 +254,6 @@ class Model:
 def many_models(name: str) -> ModelError:
     """What is said of a model that averages over others, where one is needed."""
     return ModelError(
-        f"{name} stands for many models, over which only phloem mcmc and time average", hint="Choose one of them."
+        f"{name} stands for many models, over which only phloem mcmc and time average",
+        hint="Choose one of them.",
     )

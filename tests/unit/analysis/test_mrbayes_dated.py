@@ -17,6 +17,9 @@ from phloem.analysis.mrbayes_dated import age_density
 from phloem.analysis.time_data import time_input
 from phloem.analysis.time_options import dated_analysis, time_settings
 from phloem.cli import build_app
+from phloem.density.terms.dirichlet import Dirichlet
+from phloem.density.terms.exponential import Exponential
+from phloem.density.terms.tied_dirichlet import TiedDirichlet
 from phloem.errors import InputError
 from phloem.inference.time.settings import parse_age
 from phloem.io.mrbayes import Value
@@ -256,3 +259,36 @@ def test_parts_have_one_tree(tmp_path):
 def test_parts_that_have_not_are_refused(tmp_path, line, told):
     with pytest.raises(InputError, match=told):
         block_analysis(written(tmp_path, *PARTS, CLOCK, line, "mcmc;"))
+
+
+@pytest.mark.parametrize(
+    ("said", "model", "block", "family"),
+    [
+        ("lset nst=mixed; prset revratepr=symdir(2);", "MIXED+FO", "relative_rates", TiedDirichlet(2.0)),
+        (
+            "lset nst=6; prset revmatpr=dirichlet(1,2,3,4,5,6);",
+            "GTR+FO",
+            "relative_rates",
+            Dirichlet((6.0, 1.0, 2.0, 3.0, 4.0, 5.0)),  # that of GT comes first
+        ),
+        ("lset covarion=yes; prset covswitchpr=exponential(2);", "F81+FO+COV", "switch_on", Exponential(2.0)),
+    ],
+)
+def test_models_that_dated_trees_share_with_others(tmp_path, said, model, block, family):
+    found = block_of(tmp_path, said, "prset brlenspr=clock:birthdeath;")
+    assert found.options["model"] == model
+    data = time_input(time_settings(found.options))
+    assert {p.block: p.family for p in data.model.priors}[block] == family
+
+
+def test_matrices_to_choose_among_are_as_probable(tmp_path):
+    found = block_of(tmp_path, "lset nst=mixed;", "prset brlenspr=clock:birthdeath;").options
+    for prior, told in (("relative_rates=exponential(1)", "has a density of one"), ("rate=1", "no 'rate'")):
+        with pytest.raises(InputError, match=told):
+            time_input(time_settings(found | {"prior": ["clock_rate=1", prior]}))
+    data = time_input(time_settings(found))
+    model = data.model
+    assert model.printed_names[-6:-4] == ("gtrsubmodel", "k_revmat")
+    start = model.space.start()
+    assert model.printed(start)[-6:-4].tolist() == [202, 6]  # where all rates differ
+    assert len(model.printed(start)) == len(model.printed_names) == len(start) + 1

@@ -66,6 +66,9 @@ class TiedDirichlet:
     def __post_init__(self) -> None:
         positive_numbers("dirichlet", self.concentration)
 
+    def __str__(self) -> str:
+        return f"dirichlet({self.concentration:g}), any of them equal"
+
     def log_density(self, x: np.ndarray, n_external: int = 0) -> np.ndarray:
         numbers = self.numbers(x.shape[-1])
         rows = [scalar(row, numbers) for row in x.reshape(-1, x.shape[-1])]

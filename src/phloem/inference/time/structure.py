@@ -24,9 +24,10 @@ from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.time import traits
 from phloem.inference.time.settings import CTMC, Clade, TreeModel
 from phloem.inference.time.substitution import (
+    block_of,
+    fitted,
     model_blocks,
     names_of,
-    of_models,
     plain_name,
     printed_numbers,
     usual_prior,
@@ -215,13 +216,14 @@ def time_model(
         blocks += trait.blocks(scale.time)
         priors[traits.CLOCK] = CTMC
         priors |= trait.priors()
-    for name, family in _of_stretches(tree.priors, [b.name for b in parameters.blocks]).items():
+    given = {block_of(name, of_model): family for name, family in tree.priors.items()}
+    for name, family in _of_stretches(given, [b.name for b in parameters.blocks]).items():
         if name == LEVEL and LEVEL in options:
             if isinstance(family, float | str):
                 raise InputError(f"{LEVEL} takes a density, of the level of all sizes")
         elif name not in {b.name for b in blocks} or name not in priors:
             raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
-        priors[name] = of_models(next((b for b in of_model if b.name == name), None), family)
+        priors[name] = fitted(next((b for b in of_model if b.name == name), None), family, engine)
     rates = of_clocks(CLOCK_RATE, names)
     reference = tuple(priors[name] == CTMC for name in rates)
     if CTMC in [p for n, p in priors.items() if n not in (*rates, traits.CLOCK)]:

@@ -15,7 +15,7 @@ from phloem.density.terms.term import Family
 from phloem.density.terms.tied_dirichlet import TiedDirichlet
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
-from phloem.inference.mcmc.structure import ChainModel, printed_names, printed_values
+from phloem.inference.mcmc.structure import ChainModel, is_shares, printed_names, printed_values
 
 
 def model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarray]:
@@ -59,12 +59,25 @@ def usual_prior(block: Block) -> Family:
     return Uniform(block.lower, block.upper)
 
 
-def of_models(block: Block | None, family: Family | float | str) -> Family | float | str:
+def block_of(name: str, blocks: list[Block]) -> str:
+    """The block that a name means: rates, as of phloem mcmc, are relative_rates."""
+    bare, brace, parts = name.partition("{")
+    other = f"relative_{bare}{brace}{parts}"
+    return other if bare == "rates" and other in {b.name for b in blocks} else name
+
+
+def fitted(block: Block | None, family: Family | float | str, engine: ChainModel) -> Family | float | str:
     """A prior that is asked for, of a block of the substitution model or another (None): of rates some of
-    which may be equal that of their groups. InputError where it is none of them, or models are as
-    probable."""
-    if block is None or block.support not in ("tied", "choice"):
+    which may be equal that of their groups; of six rates by their order AC AG AT CG CT GT, of which the block
+    has the last one first. InputError where it is none of them, or models are as probable."""
+    if block is None or block.support not in ("tied", "choice", "simplex"):
         return family
+    if block.support == "simplex":
+        known = isinstance(family, Dirichlet) and np.ndim(family.concentration)
+        if not known or not is_shares(engine, block):
+            return family
+        assert isinstance(family, Dirichlet)
+        return Dirichlet(tuple(np.roll(np.asarray(family.concentration), 1).tolist()))
     if block.support == "choice":
         raise InputError(f"the models of '{block.name}' are all as probable", hint="Leave its --prior out.")
     if not isinstance(family, Dirichlet) or np.ndim(family.concentration):
