@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from phloem.analysis.mrbayes_ages import Known, calibrations_of
 from phloem.analysis.mrbayes_chains import Chains
 from phloem.analysis.mrbayes_dated import (
     OF_BRANCHES,
     OF_CLOCKS,
     OF_OTHER_TREES,
     Dated,
-    Known,
-    calibrations_of,
     clock_notes,
 )
 from phloem.analysis.mrbayes_divisions import GENETIC_CODES, NUCLEOTIDES, Division, Setting

@@ -1,8 +1,7 @@
 """Dated trees of a MRBAYES block: what its clock, tree prior and calibrations are in `phloem time`.
 
 Only what is the same model there is taken; the rest is an error that says what differs. As in MrBayes, what
-is said about clocks has no meaning until `prset brlenspr` asks for them. Ages of MrBayes' densities are given
-by their mean and standard deviation (its `help calibrate`), here by their usual numbers.
+is said about clocks has no meaning until `prset brlenspr` asks for them.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phloem.analysis.mrbayes_ages import Known, age_density, number_text
 from phloem.analysis.mrbayes_divisions import Division
 from phloem.analysis.mrbayes_models import DivisionModel
 from phloem.io.mrbayes import MrBayesCommand, Value, rate_shifts
@@ -87,74 +87,6 @@ def clock_notes(
         elif name in (*_RELAXED, *OF_BRANCHES) and not name.startswith(own):
             found.append((command, name, f"no meaning while clockvarpr={clock}"))
     return found
-
-
-@dataclass(frozen=True)
-class Known:
-    """An age: NAME of a taxon or constraint, its density, the command that says so, and its line."""
-
-    name: str
-    age: Value
-    command: MrBayesCommand
-    line: int
-
-
-def calibrations_of(command: MrBayesCommand) -> list[Known]:
-    """CALIBRATE name = density(numbers) name = density(numbers) …"""
-    found, words = list[Known](), list(command.words)
-    while words:
-        texts = [word.text for word in words]
-        close = texts.index(")") + 1 if ")" in texts else len(texts)
-        if len(texts) > 2 and texts[1] == "=" and texts[2].lower().startswith("unc"):
-            close = 3
-        own = texts[:close]
-        if len(own) < 3 or own[1] != "=" or (len(own) > 3 and (own[3] != "(" or own[-1] != ")")):
-            raise command.error("CALIBRATE is 'name = density(numbers)'", "As in apes=uniform(12,18).")
-        inside = tuple(text for text in own[4:-1] if text != ",") if len(own) > 3 else None
-        found.append(Known(own[0], Value(own[2].lower(), "", inside), command, command.line))
-        words = words[close:]
-    return found
-
-
-def age_density(age: Value, refused) -> str:
-    """An age's density as --calibrate has it. refused: (what, hint) → the error to raise."""
-    kinds = {
-        "uniform": 2, "offsetexponential": 2, "truncatednormal": 3, "lognormal": 2, "offsetlognormal": 3,
-        "gamma": 2, "offsetgamma": 3, "fixed": 1,
-    }  # fmt: skip
-    known = [kind for kind in kinds if kind.startswith(age.word.lower())]
-    kind = age.word.lower() if age.word.lower() in kinds else known[0] if len(known) == 1 else ""
-    try:
-        numbers = [float(word) for word in age.arguments or ()]
-    except ValueError:
-        numbers = []
-    if not kind or len(numbers) != kinds[kind]:
-        raise refused(f"'{age}' is no density of an age", f"MrBayes has {', '.join(kinds)}.")
-    if kind == "fixed":
-        raise refused(
-            f"an age that is {age} cannot be held in phloem time",
-            "Give it a narrow density, such as uniform.",
-        )
-    if kind == "uniform":
-        return f"uniform({_text(numbers[0])},{_text(numbers[1])})"
-    offset, mean = (
-        (numbers[0], numbers[1] - numbers[0]) if kind.startswith(("off", "trunc")) else (0.0, numbers[0])
-    )
-    sd, least = numbers[-1], f"{_text(offset)}+" if offset else ""
-    if kind == "truncatednormal":
-        return f"{least}normal({_text(mean)},{_text(sd)})"
-    if not mean > 0.0:
-        raise refused(f"the mean of {age} is not above its least age", "Correct it.")
-    if kind == "offsetexponential":
-        return f"{least}exponential({_text(1.0 / mean)})"
-    if kind.endswith("gamma"):
-        return f"{least}gamma({_text((mean / sd) ** 2)},{_text(mean / sd**2)})"
-    spread = math.log1p((sd / mean) ** 2)
-    return f"{least}lognormal({_text(math.log(mean) - spread / 2)},{_text(math.sqrt(spread))})"
-
-
-def _text(x: float) -> str:
-    return f"{x:.12g}"
 
 
 @dataclass(frozen=True)
@@ -236,14 +168,14 @@ class Dated:
             raise self.refuse(option, told, f"Choose {', '.join((*known, 'fixed'))}.")
         kind = kinds[0]
         if kind == "fixed":
-            return _text(times * x[0])
+            return number_text(times * x[0])
         if kind in ("uniform", "normal"):
-            return f"{kind}({_text(times * x[0])},{_text(times * x[1])})"
+            return f"{kind}({number_text(times * x[0])},{number_text(times * x[1])})"
         if kind == "exponential":
-            return f"exponential({_text(x[0] / times)})"
+            return f"exponential({number_text(x[0] / times)})"
         if kind == "gamma":
-            return f"gamma({_text(x[0])},{_text(x[1] / times)})"
-        return f"{kind}({_text(x[0] + math.log(times))},{_text(x[1])})"  # log-normal
+            return f"gamma({number_text(x[0])},{number_text(x[1] / times)})"
+        return f"{kind}({number_text(x[0] + math.log(times))},{number_text(x[1])})"  # log-normal
 
     def _clock_rate(self) -> str:
         known = ("normal", "lognormal", "exponential", "gamma")
@@ -283,7 +215,7 @@ class Dated:
             raise self.refuse("samplestrat", f"samplestrat={value} is not supported{told}", hint)
         names = ("sampling_proportion", "net_diversification", "relative_death")
         shifting = [
-            f"{name}={','.join(_text(float(a)) for a in ages[::-1])}"
+            f"{name}={','.join(number_text(float(a)) for a in ages[::-1])}"
             for name, ages in zip(names, shifts)
             if ages
         ]
@@ -315,7 +247,7 @@ class Dated:
         if "=" in name or [len(ages)] != counts:
             told = f"the age {one.age} of taxon '{name}' is not supported"
             raise one.command.error(told, "Choose fixed(1) or uniform(1,2), and a name without '='.")
-        return "" if set(ages) == {0.0} else f"{name}={','.join(map(_text, dict.fromkeys(ages)))}"
+        return "" if set(ages) == {0.0} else f"{name}={','.join(map(number_text, dict.fromkeys(ages)))}"
 
     def _births_and_deaths(
         self, known: Mapping[str, dict[str, Any]] = {"random": {}}

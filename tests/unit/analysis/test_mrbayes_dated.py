@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import phloem.cli.time as command
 from phloem.analysis.mrbayes import BlockAnalysis, block_analysis
-from phloem.analysis.mrbayes_dated import age_density
+from phloem.analysis.mrbayes_ages import age_density
 from phloem.analysis.time_data import time_input
 from phloem.analysis.time_options import dated_analysis, time_settings
 from phloem.cli import build_app
@@ -252,8 +252,8 @@ def test_parts_have_one_tree(tmp_path):
         ("unlink brlens=(all);", "unlinked branch lengths"),
         ("prset applyto=(2) clockvarpr=igr;", "differ in clockvarpr"),
         ("prset clockvarpr=igr; unlink igrbranchrates=(all);", "unlinked branch rates"),
-        ("lset applyto=(2) covarion=yes;", "COV are not read from a block"),
         ("prset applyto=(2) tratiopr=beta(2,3);", "tratiopr=beta"),
+        ("lset applyto=(2) nucmodel=codon omegavar=m3;", "M3"),
     ],
 )
 def test_parts_that_have_not_are_refused(tmp_path, line, told):

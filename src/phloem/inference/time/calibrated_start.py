@@ -1,4 +1,4 @@
-"""Ages to start from that calibrations do not exclude."""
+"""Numbers and ages to start from that priors and calibrations do not exclude."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.time.settings import Clade
-from phloem.inference.time.structure import likely_age
+from phloem.inference.time.structure import TimeModel, likely_age
 from phloem.tree.dated import DatedTree, dated_tree
 
 NEARER = 0.8  # of the way up to the node above, of nodes without ages of their own
+
+
+def starting_values(model: TimeModel, rate: float | None) -> np.ndarray:
+    """(n,) numbers, rate (if there is one) that of all clocks that have none that is held."""
+    values = model.space.start()
+    for name in model.rate_names:
+        if rate is not None and name not in model.fixed:
+            values[model.space.place(name)] = rate
+    for prior in model.priors:
+        here = model.space.place(prior.block)
+        values[here] = possible_numbers(prior.family, values[here])
+    return values
 
 
 def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[str]) -> DatedTree:

@@ -14,14 +14,13 @@ from phloem.density.terms.compiled.dispatch import block_table
 from phloem.density.traits import trait_density, trait_memory
 from phloem.errors import InputError
 from phloem.inference.mcmc.device import layouts_of
-from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import OF_PROPOSALS, START, chain_forest, stream
 from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import table_of
-from phloem.inference.time.calibrated_start import with_possible_ages
+from phloem.inference.time.calibrated_start import starting_values, with_possible_ages
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
@@ -270,13 +269,7 @@ def time_state(
     tree = starting_tree(model, rng) if origin is None else origin.tree
     n, m = 2 * model.n_tips - 1, model.space.n_coordinates
     entries, rows = ENTRIES_A_NODE * n, 1 + model.n_clocks
-    values = model.space.start()
-    for name in model.rate_names:
-        if origin is not None and name not in model.fixed:
-            values[model.space.place(name)] = origin.rate
-    for prior in model.priors:
-        here = model.space.place(prior.block)
-        values[here] = possible_numbers(prior.family, values[here])
+    values = starting_values(model, None if origin is None else origin.rate)
     deviations, lengths = _strict_branches(model, tree, values)
     k, parts = model.parameters.n_groups, np.zeros(0, np.int64)
     if k:
