@@ -322,7 +322,8 @@ def write_past(prefix: str, past: ThroughTime, youngest: float) -> None:
         columns, names = [past.ages, times], ["age", "date"]
     found = [Course("lineages", past.lineages, logarithmic=False)]
     if past.sizes is not None:
-        found.insert(0, Course(past.sizes_are, past.sizes, past.sizes_are == POP_SIZE))
+        sizes = past.sizes_are == POP_SIZE
+        found.insert(0, Course(past.sizes_are, past.sizes, sizes, None if sizes else 1.0))
     for course in found:
         name = course.name.replace(" ", "_")
         names += [name, f"{name}_low", f"{name}_high"]

@@ -16,11 +16,13 @@ _LEFT, _RIGHT, _TOP, _FOOT, _BETWEEN = 84.0, 20.0, 40.0, 50.0, 30.0
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """A number through time: values (n, 3), median, low and high. name: what it is; logarithmic: its axis."""
+    """A number through time: values (n, 3), median, low and high. name: what it is; logarithmic: its axis;
+    mark: a value that means something, such as a reproductive number of 1, if any."""
 
     name: str
     values: np.ndarray
     logarithmic: bool
+    mark: float | None = None
 
 
 def through_time_drawing(
@@ -74,6 +76,9 @@ def _panel(course: Course, x: np.ndarray, sides: tuple[float, float], ends: tupl
         Strokes(band, _BAND, max(spacing + 0.3, 3.1), 0.35),
         Strokes([np.stack([x, up(values[:, 0])], 1)], _LINE, 2.0),
     ]
+    if course.mark is not None and low <= course.mark <= high:
+        y = float(up(np.array(course.mark)))
+        strokes.insert(1, Strokes([np.array([[sides[0], y], [sides[1], y]])], INK, 1.0))
     shown = [f"{mark:g}" for mark in marks.tolist()] if course.logarithmic else tick_texts(marks)
     texts = [Text(sides[0] - 6, y, text, 11, GREY, "end") for y, text in zip(up(marks).tolist(), shown)]
     texts.append(Text(16, sum(ends) / 2, course.name, 12, GREY, "middle", -90))

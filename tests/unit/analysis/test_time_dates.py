@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time import TimeTreeSettings, time_input
 from phloem.analysis.time_record import time_identity
+from phloem.density.tree_priors.epochs import FIRST, places_of_first
 from phloem.errors import InputError, InputWarning
+from phloem.inference.time.settings import TreeModel
+from phloem.plot.through_time_figure import Course, through_time_drawing
 
 FASTA = ">a|2001.5|x\nACGT\n>b|2003|x\nACGA\n>c|1999|x\nACGG\n"
 TABLE = "name\tdate\na|2001.5|x\t1990\nb|2003|x\t1995\nc|1999|x\t2000\n"
@@ -86,3 +90,69 @@ def test_dates_of_a_beast_file_are_taken_with_its_sequences(tmp_path, dates):
             2002.0,
             2003.0,
         ]
+
+
+def shifted(folder, *shift, dates=None, **tree):
+    dates = dates or DateOptions(date_delimiter="|", date_field=1)
+    return time_input(
+        TimeTreeSettings(
+            str(folder / "a.fasta"),
+            dates=dates,
+            model="JC",
+            tree=TreeModel(prior="bdsky", **tree),
+            shift=shift,
+        )
+    )
+
+
+def test_numbers_shift_at_dates_where_tips_have_dates_else_at_ages(files):
+    """The youngest tip is of 2003; 2002-07-02 is half of a year in."""
+    found = shifted(files, "reproductive_number=2002-07-02,2000.5")
+    begins = found.model.parameters.settings[FIRST : FIRST + 3]
+    assert begins == pytest.approx([0.0, 2003 - 2002 - 182 / 365, 2.5])
+    assert places_of_first(found.model.parameters.settings, np.array([0.1, 2.5, 2.6])).tolist() == [0, 1, 2]
+    ages = shifted(
+        files, "sampling_proportion=1.25", dates=DateOptions(tip_age=("a|2001.5|x=1.5",)), pieces=1
+    )
+    assert ages.model.parameters.settings[FIRST : FIRST + 2].tolist() == [0.0, 1.25]
+    names = [b.name for b in ages.model.parameters.blocks]
+    assert names[-3:] == ["sampling_proportion_1", "sampling_proportion_2", "origin_gap"]
+
+
+@pytest.mark.parametrize(
+    ("shift", "told"),
+    [
+        (("sampling_proportion",), "expected a new name"),
+        (("sampling_proportion=2001", "sampling_proportion=2002"), "expected a new name"),
+        (("sampling_proportion=2004",), "not every time is before the youngest date, 2003"),
+        (("sampling_proportion=<2002",), "without a beginning"),
+        (("sampling_proportion=then",), "'then' is no date"),
+        (("pop_size=2001",), "there is no 'pop_size' that shifts"),
+    ],
+)
+def test_shifts_that_say_nothing_are_refused(files, shift, told):
+    with pytest.raises(InputError, match=told):
+        shifted(files, *shift)
+
+
+def test_a_shift_makes_another_analysis(files):
+    def identity(*shift):
+        settings = TimeTreeSettings(
+            str(files / "a.fasta"), dates=DateOptions(date_delimiter="|", date_field=1), model="JC",
+            tree=TreeModel(prior="bdsky"), shift=shift,
+        )  # fmt: skip
+        return time_identity(settings, time_input(settings).model)
+
+    one, other = identity("sampling_proportion=2001"), identity("sampling_proportion=2002")
+    assert one != other and "shift" not in identity()
+
+
+def test_the_picture_of_a_reproductive_number_marks_one():
+    times, values = np.linspace(2003.0, 2000.0, 5), np.array([[1.5, 0.5, 2.0]] * 5)
+    drawn = [
+        through_time_drawing(
+            times, [Course("R", values, False, mark)], np.array([2001.0, 2000.5, 2001.5]), ""
+        )
+        for mark in (None, 1.0, 9.0)
+    ]
+    assert [len(one.strokes) for one in drawn] == [len(drawn[0].strokes) + more for more in (0, 1, 0)]
