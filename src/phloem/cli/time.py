@@ -61,7 +61,7 @@ FOSSILS = typer.Option(
 )
 SAMPLING = typer.Option(None, help="Of fbd-root: the living were sampled at random, or to be diverse.")
 SHIFT = typer.Option(
-    None, help="When a number of bdsky, fbd or fbd-root changes: sampling_proportion=2014.3; may be repeated."
+    None, help="When a number of bdsky, bdss or fbd changes: sampling_proportion=2014.3; may be repeated."
 )
 SAMPLE_EVERY = typer.Option(None, help="Generations between samples; 200, of 200 taxa and more 2 for each.")
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")

@@ -263,8 +263,6 @@ BIRTHS, DEATHS, SHARES = ((0.7, 1.9), (1.3, 0.8, 1.7)), ((0.4,), (0.4, 0.7)), ((
     ("name", "ancestor"), [("bdss", False), ("bdsky", False), ("fbd", False), ("fbd", True)]
 )
 def test_births_deaths_and_samples_by_their_differential_equations(name, ancestor, shifting):
-    if name == "bdss" and shifting:
-        pytest.skip("its rates do not shift")
     cases = [c if shifting else ((), c[1][:1]) for c in (BIRTHS, DEATHS, SHARES)]
     first, second, third = (stretches(*case) for case in cases)
 

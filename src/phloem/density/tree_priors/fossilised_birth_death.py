@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.density.tree_priors import epochs, serial_birth_death
-from phloem.density.tree_priors.epochs import BY_RATES, add_epochs, laid_out
+from phloem.density.tree_priors import epochs
+from phloem.density.tree_priors.epochs import add_epochs
 from phloem.density.tree_priors.fossils import kind_of
+from phloem.density.tree_priors.serial_birth_death import of_samples
 from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior
 from phloem.errors import InputError
 
@@ -16,8 +17,7 @@ def _parameters(scale, options) -> Parameters:
     """Those of bdss, which may shift. InputError where samples are said to end their lineages."""
     if kind_of(options) == "ends":
         raise InputError("samples that end their lineages are of the tree prior 'bdss'")
-    own = serial_birth_death.parameters(scale, options)
-    return laid_out((own.settings[0], 1.0, BY_RATES, 0.0, 0.0), own.blocks, own.priors, options)
+    return of_samples(scale, options, True)
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
