@@ -219,7 +219,8 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
         name = model.space.blocks[m.block].name
         if name in [block.name for block in model.parameters.blocks]:
             return m.move.weight * costs.of_free
-        often = SELDOM if there["model"] and name in model.of_substitution else 1.0
+        moved = there["model"] and name in model.of_substitution and model.space.blocks[m.block].n_coordinates
+        often = SELDOM if moved else 1.0
         return m.move.weight * often * (0.5 if there["walks"] else 1.0)
     if "characters" in m.move.needs:
         most = 0.4 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known

@@ -72,6 +72,28 @@ def test_clocks_bring_their_numbers_and_moves(clock):
     assert not any("multiplier" in name for name in held if name.startswith(("clock_cv", "clock_scale")))
 
 
+@pytest.mark.parametrize(
+    ("text", "datatype", "names"),
+    [
+        ("AAMIXED+FO", "protein", ["aamodel_jump"]),
+        ("MIXED+FO", "dna", [f"relative_rates_{x}" for x in ("dirichlet", "slider", "split_merge")]),
+    ],
+)
+def test_which_model_holds_is_moved_where_trajectories_move_its_numbers(text, datatype, names):
+    """Which make moves of those seldom."""
+    structure = structure_of_model(parse_model(text, datatype=datatype), 10)
+    bounds = np.repeat([[0.0], [0.0], [1.0], [2.0], [2.5]], 2, axis=1)
+    model = time_model(structure, TreeModel(), TAXA, bounds, float("nan"))
+    weights = []
+    for of_model in (False, True):
+        there = _there(model) | {"model": of_model, "characters": False} | NOT_SAMPLED
+        moves, own = chosen_moves(model, there, None, Costs(10.0, 100.0, 1.0))
+        weights.append(dict(zip((m.name for m in moves), own)))
+    assert [n for n in weights[0] if n.startswith(("aamodel", "relative_rates"))] == names
+    assert all(weights[0][name] == weights[1][name] > 1.0 for name in names)
+    assert weights[1]["frequencies_dirichlet"] < 0.1 * weights[0]["frequencies_dirichlet"]
+
+
 def of_parts(clock="ucln", together=(), **more):
     """Three parts, each with a clock, or with that of another."""
     parts = [PartModel(name, parse_model("JC", datatype="dna"), 10) for name in "xyz"]
