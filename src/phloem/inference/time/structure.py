@@ -62,7 +62,8 @@ USUAL_SPREAD = {
     clocks.AUTOCORRELATED_LOG: (0.3, 1.0),
 }
 """Where a spread starts, and the rate of its exponential prior; of the last three as MrBayes has them."""
-PIECES = ("skyline", "skygrid", "skygrid-linear", "bdsky")  # with a number of sizes, or R, that is chosen
+PIECES = {"skyline": (2, 10_000), "skygrid": (2, 10_000), "skygrid-linear": (2, 10_000), "bdsky": (1, 200)}
+"""Tree priors with a number of sizes, or of R, that is chosen: the fewest and the most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,11 +310,12 @@ def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
         raise InputError(f"the tree prior '{prior.name}' has no --pieces", hint=f"{', '.join(PIECES)} do.")
     if tree.pieces is not None and REPRODUCTION in tree.options.get("shift", {}):
         raise InputError(f"--pieces and --shift both say how {REPRODUCTION} changes", hint="Leave one out.")
-    pieces, least = 10 if tree.pieces is None else tree.pieces, 1 if prior.name == "bdsky" else 2
-    if prior.name in PIECES and not least <= pieces <= (n_tips - 1 if prior.name == "skyline" else 10_000):
-        raise InputError(
-            f"{pieces} pieces of time for {n_tips} taxa", hint=f"Choose {least} or more, below the taxa."
-        )
+    least, most = PIECES.get(prior.name, (0, 10))
+    most = min(most, n_tips - 1) if prior.name == "skyline" else most
+    pieces = min(10, most) if tree.pieces is None else tree.pieces
+    if not least <= pieces <= most:
+        hint = f"Choose {least} to {most:,} --pieces." if least <= most else "Choose another tree prior."
+        raise InputError(f"{pieces} pieces of time for {n_tips} taxa", hint=hint)
     return pieces
 
 

@@ -72,6 +72,13 @@ def test_clocks_bring_their_numbers_and_moves(clock):
     assert not any("multiplier" in name for name in held if name.startswith(("clock_cv", "clock_scale")))
 
 
+def test_few_taxa_have_a_skyline_of_few_pieces():
+    structure = structure_of_model(parse_model("JC", datatype="dna"), 10)
+    bounds = np.repeat([[0.0], [0.0], [1.0], [2.0], [2.5]], 2, axis=1)
+    model = time_model(structure, TreeModel(prior="skyline"), TAXA, bounds, float("nan"))
+    assert model.parameters.n_groups == 4
+
+
 @pytest.mark.parametrize(
     ("text", "datatype", "names"),
     [
@@ -146,6 +153,7 @@ def test_a_level_takes_a_density():
         ({"pieces": 4}, "no --pieces"),
         ({"prior": "skyride", "pieces": 4}, "no --pieces"),
         ({"prior": "skyline", "pieces": 9}, "9 pieces of time"),
+        ({"prior": "bdsky", "pieces": 201}, "Choose 1 to 200"),
         ({"prior": "skyline", "pieces": 3, "priors": {LEVEL: 2.0}}, "takes a density"),
         ({"priors": {LEVEL: LogNormal(0.0, 1.0)}}, "there is no 'pop_size_1'"),
         ({"priors": {"clock_cv": 0.1}}, "there is no 'clock_cv'"),
