@@ -60,13 +60,17 @@ def start_values(structure: ChainModel, priors: Priors) -> np.ndarray:
 
 
 def possible_numbers(family: Family, x: np.ndarray) -> np.ndarray:
-    """x (k,), but the middle of a density between limits for those outside; on a logarithmic scale where that
-    is the density's."""
+    """x (k,), but those outside of a density between limits a tenth of the way in from the one next to them,
+    by proportion where both are positive: near to where else they would start."""
     if not isinstance(family, Uniform | LogUniform):
         return x
     low, high = family.lower, family.upper
-    middle = (low + high) / 2 if isinstance(family, Uniform) else np.sqrt(low * high)
-    return np.where((low < x) & (x < high), x, middle)
+    if low > 0:
+        tenth = (high / low) ** 0.1
+        ends = low * tenth, high / tenth
+    else:
+        ends = low + 0.1 * (high - low), high - 0.1 * (high - low)
+    return np.where(x <= low, ends[0], np.where(x >= high, ends[1], x))
 
 
 def length_bounds(settings: ChainSettings) -> tuple[float, float]:

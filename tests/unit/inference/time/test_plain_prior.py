@@ -12,6 +12,7 @@ from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError, NumericalError
+from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time import start
@@ -103,22 +104,22 @@ def test_a_wrong_prior_stops_the_start(kind, plant, monkeypatch):
 
 
 NARROW = {
-    "clock_rate": (Uniform(3.0, 5.0), 4.0),
-    "kappa": (LogUniform(200.0, 800.0), 400.0),
+    "clock_rate": (Uniform(3.0, 5.0), 3.0 * (5.0 / 3.0) ** 0.1),
+    "kappa": (LogUniform(200.0, 800.0), 200.0 * 4.0**0.1),
     "pop_size": (Uniform(0.0, 1e9), None),
 }
 
 
 def test_chains_start_where_priors_let_them():
-    """The middle of a density with limits that exclude the usual start, which else stays."""
+    """A tenth of the way in where limits exclude the usual start, which else stays."""
     seen, model, settings = made_from("constant, ages")
     usual = new_run(0, seen, model, settings).state.values[0]
     tree = TreeModel(clades=AGES, priors={name: family for name, (family, _) in NARROW.items()})
     other = time_model(model.engine, tree, model.taxa, model.tip_bounds, float("nan"))
     run = new_run(0, seen, other, settings)
-    for name, (_, middle) in NARROW.items():
+    for name, (_, near) in NARROW.items():
         here = other.space.place(name)
-        expected = usual[model.space.place(name)] if middle is None else [middle]
+        expected = usual[model.space.place(name)] if near is None else [near]
         assert run.state.values[0, here] == pytest.approx(expected)
     check_prior(run)
 
@@ -145,3 +146,10 @@ def test_what_is_said_of_a_number_holds_of_its_stretches_of_time():
         time_model(model.engine, more, model.taxa, model.tip_bounds, float("nan"))
     with pytest.raises(InputError, match="--pieces and --shift"):
         time_model(model.engine, replace(tree, pieces=3), model.taxa, model.tip_bounds, float("nan"))
+
+
+def test_numbers_outside_of_limits_come_in_where_they_are_next():
+    x = np.array([0.5, 2.0, 9.0])
+    assert possible_numbers(Uniform(1.0, 4.0), x) == pytest.approx([4.0**0.1, 2.0, 4.0**0.9])
+    assert possible_numbers(Uniform(-1.0, 1.0), x) == pytest.approx([0.5, 0.8, 0.8])
+    assert possible_numbers(Gamma(2.0, 1.0), x) is x
