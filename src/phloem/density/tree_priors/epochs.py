@@ -125,18 +125,34 @@ def by_numbers(form, lasts, a, b, c, by):
 
 
 @uncounted
+def rates_at(x, settings, i):
+    """λ, μ and ψ of epoch i."""
+    a, b, c = numbers_at(x, settings, i)
+    return rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)
+
+
+@uncounted
+def first_rates(x, settings):
+    """The Rates of the youngest epoch."""
+    birth, death, sampling = rates_at(x, settings, 0)
+    return rates_of(birth, death, sampling, settings[RHO], 0.0)
+
+
+@uncounted
+def next_rates(x, settings, i, r):
+    """Those of epoch i by those of the one before, which say what is seen of a lineage at its young end."""
+    birth, death, sampling = rates_at(x, settings, i)
+    since = settings[FIRST + i]
+    return rates_of(birth, death, sampling, 1.0 - math.exp(unseen(r, since, False).value), since)
+
+
+@uncounted
 def rates_in(x, settings, i):
-    """The Rates of epoch i: those of all younger ones say what is seen of a lineage at its young end."""
-    seen, since, j = settings[RHO], 0.0, 0
-    while True:
-        a, b, c = numbers_at(x, settings, j)
-        birth, death, sampling = rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)
-        r = rates_of(birth, death, sampling, seen, since)
-        if j == i:
-            return r
-        j += 1
-        since = settings[FIRST + j]
-        seen = 1.0 - math.exp(unseen(r, since, False).value)
+    """Those of epoch i."""
+    r = first_rates(x, settings)
+    for j in range(1, i + 1):
+        r = next_rates(x, settings, j, r)
+    return r
 
 
 @uncounted
@@ -159,10 +175,7 @@ def ramp(x, settings, t, i):
             shift = settings[FIRST + j]
             half = RAMP * (shift - settings[FIRST + j - 1])
             if abs(t - shift) < half:
-                a, b, c = numbers_at(x, settings, j - 1)
-                young = rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)[0]
-                a, b, c = numbers_at(x, settings, j)
-                old = rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)[0]
+                young, old = rates_at(x, settings, j - 1)[0], rates_at(x, settings, j)[0]
                 return math.log(old / young) / (2.0 * half)
     return 0.0
 
@@ -224,10 +237,11 @@ def add_epochs(g, x, settings, by_height, by_number):
 
 def joining(t, x, settings, out):
     """At t, see TreePrior."""
-    crossed, oldest = 0.0, epoch_at(t, settings)
-    for i in range(oldest):
-        crossed += reaching(rates_in(x, settings, i), settings[FIRST + i + 1]).value
-    out[0] = crossed + joined(rates_in(x, settings, oldest), t).value
+    r, crossed = first_rates(x, settings), 0.0
+    for i in range(1, epoch_at(t, settings) + 1):
+        crossed += reaching(r, settings[FIRST + i]).value
+        r = next_rates(x, settings, i, r)
+    out[0] = crossed + joined(r, t).value
     out[1] = 0.0
     return 0.0
 
