@@ -204,7 +204,8 @@ def _shifts(settings: TimeTreeSettings, youngest: float | None) -> dict[str, tup
         ages = [one.lower if youngest is None else youngest - one.lower for one in own]
         if min(ages) <= 0:
             present = "the present" if youngest is None else f"the youngest date, {youngest:.6g}"
-            raise InputError(f"--shift {text}: not every time is before {present}")
+            hint = "Give dates where the tips have them, else ages above 0."
+            raise InputError(f"--shift {text}: not every time is before {present}", hint=hint)
         found[name.strip()] = tuple(ages)
     return found
 

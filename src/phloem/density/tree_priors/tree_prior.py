@@ -101,7 +101,9 @@ def chosen(name: str, options: Mapping[str, Any]) -> TreePrior:
     prior = registered()[name]
     for option in options:
         if option not in prior.options:
-            raise InputError(f"the tree prior '{name}' has no option '{option}'")
+            having = ", ".join(own.name for own in registered().values() if option in own.options)
+            hint = f"Leave it out, or choose {having}." if having else "Leave it out."
+            raise InputError(f"the tree prior '{name}' has no option '{option}'", hint=hint)
     return prior
 
 
