@@ -115,8 +115,8 @@ def _numbers(p: TraceSummary) -> str:
     heads = ("mean", "sd", f"{100 * p.mass:g}% HPD", "", "ESS", "tail ESS", "R-hat")
     rows = []
     for i, name in enumerate(p.names):
-        values = [p.mean[i], p.sd[i], p.hpd_low[i], p.hpd_high[i]]
-        cells = [f"<td>{x:.5g}</td>" for x in values]
+        mean, low, high = p.texts(i)
+        cells = [f"<td>{text}</td>" for text in (mean, f"{p.sd[i]:.3g}", low, high)]
         cells += [f"<td{_mark(x < 200)}>{_short(x, 0)}</td>" for x in (p.ess[i], p.ess_tail[i])]
         cells.append(f"<td{_mark(p.r_hat[i] > 1.01)}>{_short(p.r_hat[i])}</td>")
         rows.append(f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>")

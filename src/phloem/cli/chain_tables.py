@@ -38,7 +38,7 @@ def _rounded(generations: float) -> int:
 
 def _r_hat(value: float) -> str:
     """Runs that never leave values of their own have one of fifteen digits."""
-    return f"{value:.4f}" if not value > 1000 else "over 1000"
+    return "–" if value != value else f"{value:.4f}" if value <= 1000 else "over 1000"
 
 
 def parameter_table(p: TraceSummary, title: str) -> Any:
@@ -50,10 +50,9 @@ def parameter_table(p: TraceSummary, title: str) -> Any:
     for name in ("mean", "sd", f"{100 * p.mass:g}% HPD", "ESS", "R-hat"):
         table.add_column(name, justify="right", no_wrap=not name.endswith("HPD"))
     for i, name in enumerate(p.names):
-        interval = f"{p.hpd_low[i]:.5g} … {p.hpd_high[i]:.5g}"
-        table.add_row(
-            name, f"{p.mean[i]:.5g}", f"{p.sd[i]:.3g}", interval, f"{p.ess[i]:.0f}", _r_hat(p.r_hat[i])
-        )
+        mean, low, high = p.texts(i)
+        ess = f"{p.ess[i]:.0f}" if p.ess[i] > 0 else "–"  # none of a number that is held
+        table.add_row(name, mean, f"{p.sd[i]:.3g}", f"{low} … {high}", ess, _r_hat(p.r_hat[i]))
     return table
 
 

@@ -19,6 +19,15 @@ def hpd_interval(values: np.ndarray, mass: float = 0.95) -> tuple[float, float]:
     return float(ordered[start]), float(ordered[start + held - 1])
 
 
+def digits_text(value: float, sd: float) -> str:
+    """At least five digits, and down to the second of its spread: dates that are known to days are not told
+    as years."""
+    digits = 5
+    if 0.0 < sd < abs(value) < np.inf:
+        digits = int(np.floor(np.log10(abs(value))) - np.floor(np.log10(sd))) + 2
+    return f"{value:.{min(max(digits, 5), 15)}g}"
+
+
 @dataclass(frozen=True)
 class TraceSummary:
     """One row a name; all arrays (k,).
@@ -39,6 +48,11 @@ class TraceSummary:
     r_hat: np.ndarray
     mcse: np.ndarray
     mass: float = 0.95
+
+    def texts(self, i: int) -> tuple[str, ...]:
+        """Mean and ends of the interval of a number, to be read."""
+        values = self.mean[i], self.hpd_low[i], self.hpd_high[i]
+        return tuple(digits_text(x, self.sd[i]) for x in values)
 
 
 def trace_summary(names: tuple[str, ...], draws: np.ndarray, mass: float = 0.95) -> TraceSummary:

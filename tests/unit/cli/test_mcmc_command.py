@@ -50,7 +50,7 @@ def test_what_is_printed_fits_a_terminal(finished):
 
 
 def test_an_r_hat_of_runs_that_never_meet_is_no_number_of_many_digits():
-    assert [_r_hat(x) for x in (1.00234, 5.8e15, np.nan)] == ["1.0023", "over 1000", "nan"]
+    assert [_r_hat(x) for x in (1.00234, 5.8e15, np.nan)] == ["1.0023", "over 1000", "–"]
 
 
 def test_files_are_written(finished):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.summary.trace import mixing, trace_summary
+from phloem.summary.trace import digits_text, mixing, trace_summary
 
 
 def autoregressive(rho: float, n: int, runs: int = 2, seed: int = 0) -> np.ndarray:
@@ -22,6 +22,17 @@ def test_mean_sd_and_hpd_of_a_normal():
     assert s.mean[0] == pytest.approx(2.0, abs=0.01) and s.sd[0] == pytest.approx(0.5, abs=0.01)
     assert (s.hpd_low[0], s.hpd_high[0]) == pytest.approx((2 - 0.98, 2 + 0.98), abs=0.03)
     assert s.mcse[0] == pytest.approx(s.sd[0] / np.sqrt(s.ess[0]))
+
+
+@pytest.mark.parametrize(
+    "value, sd, text",
+    [
+        (2015.95543, 0.0233, "2015.955"), (-18141.93, 5.15, "-18141.9"), (0.00107851, 1e-4, "0.0010785"),
+        (3.14159265, 2.0, "3.1416"), (5.0, 0.0, "5"), (np.nan, 1.0, "nan"), (2016.0, 1e-14, "2016"),
+    ],
+)  # fmt: skip
+def test_digits_go_down_to_the_spread(value, sd, text):
+    assert digits_text(value, sd) == text
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])

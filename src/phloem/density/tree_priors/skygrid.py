@@ -100,5 +100,12 @@ def joining(t, x, settings, out):
 
 
 PRIOR = TreePrior(
-    "skygrid", grid_parameters, log_density, density, options=("cutoff", LEVEL), joining=joining
+    "skygrid",
+    grid_parameters,
+    log_density,
+    density,
+    options=("cutoff", LEVEL),
+    joining=joining,
+    field=True,
+    stepped=True,
 )

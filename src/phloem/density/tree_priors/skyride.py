@@ -82,4 +82,4 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skyride", _parameters, log_density, density, options=(LEVEL,))
+PRIOR = TreePrior("skyride", _parameters, log_density, density, options=(LEVEL,), field=True)

@@ -67,7 +67,9 @@ class TreePrior:
     joining but the last at t, out[1] the intensity of a pair from 0 to t; a plain function that the samplers
     compile, for moves that change few heights. needs_root: whether it is a density given the root's age,
     which then has one of its own: a calibration. samples_ancestors: whether a sample may be an ancestor of
-    others, its parent as old as it, unless the option "fossils" says otherwise.
+    others, its parent as old as it, unless the option "fossils" says otherwise. field: whether its first
+    block is population sizes of neighbouring times (inference/time/compiled/field.py), a precision alone
+    after them, if anything. stepped: whether such sizes are constant between multiples of settings[0].
     """
 
     name: str
@@ -79,6 +81,8 @@ class TreePrior:
     joining: Callable[..., float] | None = None
     needs_root: bool = False
     samples_ancestors: bool = False
+    field: bool = False
+    stepped: bool = False
 
 
 @cache

@@ -50,10 +50,10 @@ class Move:
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
     clock, not fixed), "dates" (tips of uncertain ones), "fossils" (samples that may be ancestors), "groups"
-    (of joinings), "characters" (that parsimony can tell trees by), "ancestors" (sequences, sampled),
-    "categories" (of sites, several), "walks" (what ancestors/walk.py can do). holds: whether distances may be
-    held in its stead (compiled/run.py). free: the likelihood never changes. pins: whether it changes which
-    tips are ancestors.
+    (of joinings), "field" (sizes, smooth in time), "characters" (that parsimony can tell trees by),
+    "ancestors" (sequences, sampled), "categories" (of sites, several), "walks" (what ancestors/walk.py can
+    do). holds: whether distances may be held in its stead (compiled/run.py). free: the likelihood never
+    changes. pins: whether it changes which tips are ancestors.
     """
 
     name: str

@@ -17,6 +17,7 @@ from phloem.density.calibrations import Calibrations
 from phloem.density.terms.compiled.dispatch import PriorTable
 from phloem.density.traits import Trait, TraitMemory
 from phloem.inference.mcmc.records import ParsimonyRoom, Recipes
+from phloem.inference.time.field import Field
 from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
 # what a move is of (MoveTable.on)
@@ -222,7 +223,7 @@ class TimeScratch(NamedTuple):
     (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,)
     whether the model of the proposal asked for last is another than the accepted one. ancestral: table of
     ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
-    (sequences.Walk)."""
+    (sequences.Walk). field: of the tree prior's sizes."""
 
     cell: CellScratch
     down: DownScratch
@@ -265,3 +266,4 @@ class TimeScratch(NamedTuple):
     ancestral: np.ndarray
     walk: np.ndarray
     gained: np.ndarray
+    field: Field

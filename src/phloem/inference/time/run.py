@@ -22,6 +22,7 @@ from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import SUMMED, addresses, ancestral_memory, can_walk
 from phloem.inference.time.draws import Columns as TraceColumns
 from phloem.inference.time.draws import draw, trace_columns
+from phloem.inference.time.field import field_of
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
     CENTRE,
@@ -147,9 +148,10 @@ def new_run(
     if ancestors:
         ancestral, state = ancestral_memory(parts[0], model, state, stored is not None)
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], columns.n_sets)
+    field = field_of(model, data.tree_density, data.tree_settings)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
-        time_scratch(cells, data, state, seen.characters, ancestral), samples, ancestral=ancestral,
+        time_scratch(cells, data, state, seen.characters, ancestral, field), samples, ancestral=ancestral,
         columns_of=columns_of,
     )  # fmt: skip
     _write_model(run, int(state.slot[0]), proposed=False)
@@ -185,6 +187,7 @@ def _there(model: TimeModel) -> dict[str, bool]:
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
         "groups": model.parameters.n_groups > 1,
         "fossils": model.samples_ancestors,
+        "field": model.tree_prior.field and "pop_size" not in model.fixed,
     }
 
 

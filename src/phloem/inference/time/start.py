@@ -22,6 +22,7 @@ from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import table_of
 from phloem.inference.time.calibrated_start import starting_values, with_possible_ages
 from phloem.inference.time.compiled import by_address
+from phloem.inference.time.field import Field
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
     CENTRE,
@@ -340,6 +341,7 @@ def time_scratch(
     state: TimeState,
     characters: ParsimonyRoom,
     ancestral: Memory | CodedMemory | None,
+    field: Field,
 ) -> TimeScratch:
     """What a run works in."""
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
@@ -390,4 +392,5 @@ def time_scratch(
         ancestral=table_of(ancestral),
         walk=np.zeros((4, 8), np.int64),
         gained=np.zeros((2, 8)),
+        field=field,
     )

@@ -44,12 +44,19 @@ function agreement(place, c) {
   ]), more && el("p", { class: "help" }, more));
 }
 
+// As summary/trace.py: digits_text.
+function digits(value, sd) {
+  const size = Math.abs(value);
+  const beside = sd > 0 && sd < size ? Math.floor(Math.log10(size)) - Math.floor(Math.log10(sd)) + 2 : 5;
+  return Math.min(Math.max(beside, 5), 15);
+}
+
 function numbers(place, rows) {
   if (!rows.length) return show(place, el("p", { class: "quiet" }, "Too few samples yet."));
   const few = (r) => el("span", { class: r.ess !== null && r.ess < WANTED.ess ? "short" : "" }, r.ess === null ? "–" : String(Math.round(r.ess)));
   return show(place, table("Parameters", [
-    ["parameter", (r) => r.name], ["mean", (r) => number(r.mean, 5), true], ["sd", (r) => number(r.sd, 3), true],
-    ["95% HPD", (r) => `${number(r.hpd_low, 5)} … ${number(r.hpd_high, 5)}`, true],
+    ["parameter", (r) => r.name], ["mean", (r) => number(r.mean, digits(r.mean, r.sd)), true], ["sd", (r) => number(r.sd, 3), true],
+    ["95% HPD", (r) => `${number(r.hpd_low, digits(r.hpd_low, r.sd))} … ${number(r.hpd_high, digits(r.hpd_high, r.sd))}`, true],
     ["ESS", few, true], ["R-hat", (r) => number(r.r_hat, 5), true]], rows));
 }
 

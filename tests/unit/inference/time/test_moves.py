@@ -19,6 +19,7 @@ from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.inference.mcmc.start import stream
 from phloem.inference.time.compiled.dispatch import Proposal
 from phloem.inference.time.compiled.groups import Grouped, follow, groups_follow, one_exchanged
+from phloem.inference.time.field import Field
 from phloem.inference.time.move_table import registered
 from phloem.inference.time.moves import parsimony_spr
 from phloem.tree.dated import dated_tree, random_dated_tree
@@ -28,6 +29,8 @@ TIPS = np.array([0.0, 0.0, 1.0, 2.5, 4.0])
 SIZE, SPREAD_RATE = 3.0, 2.0
 DRAWS = 2500
 ROOM = characters(5)
+_X, _I = np.zeros(0), np.zeros(0, np.int64)
+NO_FIELD = Field(0, _X, 0, 0, _X, _X, _X, np.zeros((7, 0)), 0.0, _I, np.zeros((4, 0)), 0)
 TUNING = {"subtree_slide": 1.5, "subtree_leap": 1.5, "tree_scaler": 0.4, "up_down": 0.6, "root_height": 1.5}
 
 
@@ -120,7 +123,7 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
         tree.heights.copy(), tree.order.copy(), *with_row(point), point.values.copy(),
         np.arange(0, 2 * k, 2), np.arange(1, 2 * k, 2), free, k - 1, kind, 0, np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
-        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room,
+        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room, NO_FIELD, np.ones(2),
     )  # fmt: skip
 
 
@@ -209,7 +212,8 @@ OWN = {
 }
 """Moves of other deviations than normal ones."""
 ALSO = {"jump_swap": "bridge", "autocorrelated_variance": "autocorrelated, log"}
-OF_GROUPS = ("group_size", "skyline_boundary")
+OF_SIZES = ("group_size", "skyline_boundary", "size_field")
+"""Moves of a tree prior's own numbers; the last one's test is test_size_field.py."""
 
 
 @cache
@@ -243,7 +247,7 @@ def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
     assert largest_flow(move, points, lambda p: min(move.propose(p), 0.0) * 0.0, kind) > 5.0
 
 
-@pytest.mark.parametrize("name", [name for name in registered() if name not in (*OF_GROUPS, *OWN)])
+@pytest.mark.parametrize("name", [name for name in registered() if name not in (*OF_SIZES, *OWN)])
 def test_a_move_leaves_the_prior_as_it_is(name):
     move = registered()[name]
     assert largest_flow(move, draws(uncertain=name == "tip_date"), move.propose) < 4.2

@@ -12,6 +12,7 @@ from phloem.inference.time import (
     move_table,
     moves,  # noqa: F401
 )
+from phloem.inference.time.field import Field
 
 
 class Proposal(NamedTuple):
@@ -24,7 +25,8 @@ class Proposal(NamedTuple):
     (K,) which of them are the clocks', -1 without; free: (K,) uint8, 1 where the rate is not fixed. clock:
     density.clocks.STRICT, …. tree_first: the first of the tree prior's numbers. groups: (K,). tip_bounds: (T,
     2) of heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work in.
-    parsimony: the characters, empty where no move asks for them, its per_length (K,)."""
+    parsimony: the characters, empty where no move asks for them, its per_length (K,). field: sizes of
+    neighbouring times. power: of likelihood and prior, as TimeScratch has it."""
 
     n_tips: int
     rng: np.ndarray
@@ -54,6 +56,8 @@ class Proposal(NamedTuple):
     stack: np.ndarray
     spots: np.ndarray
     parsimony: ParsimonyRoom
+    field: Field
+    power: np.ndarray
 
 
 propose_kind = chain_of_moves(

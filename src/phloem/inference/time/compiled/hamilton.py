@@ -34,6 +34,7 @@ from phloem.inference.time.compiled.coordinates import (
     pull_back_numbers,
     to_coordinates,
 )
+from phloem.inference.time.compiled.crossings import drift, set_cells
 from phloem.inference.time.compiled.density import log_spread
 from phloem.inference.time.records import (
     CENTRE,
@@ -121,6 +122,8 @@ def begin_trajectory(data, state, scratch, which):
             y[(OF_RATE + c) * n + x] = state.deviations[old, c, x]
     to_coordinates(data.blocks, state.values[old], y[state.usual.shape[0] * n :])
     set_scales(data, state, scratch, which)
+    if scratch.field.spacing > 0.0:
+        set_cells(data, state, scratch)
     for i in range(y.shape[0]):
         momentum[i] = normal(state.rng) if scratch.scale[i] > 0.0 else 0.0
         scratch.kick[i] = 0.0
@@ -154,16 +157,21 @@ def is_whole(pending, which):
 
 
 @uncounted
-def leap(scratch):
-    """Half a step of the momenta, after steps that did not land a whole one, and one of the coordinates."""
+def leap(data, state, scratch):
+    """Half a step of the momenta, after steps that did not land a whole one, and one of the coordinates.
+    False where that leads nowhere."""
     pending = scratch.pending
     step = pending[LENGTH]
     outer = step * pending[INNER] if lands(pending) else 0.0
     inner = step if lands(pending) else 2.0 * step
     for i in range(scratch.y.shape[0]):
         scratch.momentum[i] += 0.5 * scratch.scale[i] * (inner * scratch.slope[i] + outer * scratch.kick[i])
-        scratch.y[i] += step * scratch.scale[i] * scratch.momentum[i]
     pending[STEP] += 1
+    if scratch.field.spacing > 0.0:
+        return drift(data, state, scratch, step)
+    for i in range(scratch.y.shape[0]):
+        scratch.y[i] += step * scratch.scale[i] * scratch.momentum[i]
+    return True
 
 
 @uncounted

@@ -210,7 +210,8 @@ def _go_on(data, state, scratch, which):
     """Begin a trajectory, or take its next step; False where that leads nowhere."""
     pending, begun = scratch.pending, scratch.pending[STEPS] > 0.0
     if begun:
-        leap(scratch)
+        if not leap(data, state, scratch):
+            return False
     else:
         if data.ancestors != 0:
             set_keys(data, state, scratch)
@@ -285,7 +286,7 @@ def _propose(data, state, scratch, move):
         state.order[new], state.deviations[new, own], state.deviations[new], state.values[new],
         data.clock.rate, data.clock.spread, data.clock.free, own, data.clock.kind, data.tree_first,
         state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
-        scratch.parsimony,
+        scratch.parsimony, scratch.field, scratch.power,
     )  # fmt: skip
     return propose_kind(data.moves.kind[move], by_reference(proposal))
 
