@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phloem import __version__
+from phloem.analysis.gene_files import alignments_in
 from phloem.analysis.ml import analysed, checked
 from phloem.analysis.ml_adequacy import IN_A_ROW
 from phloem.analysis.ml_data import settings_of
@@ -35,7 +36,6 @@ from phloem.io.output_file import appended_text, write_file
 if TYPE_CHECKING:
     from phloem.inference.ml.search_state import Told
 
-ENDINGS = ("fasta", "fas", "fa", "fna", "faa", "ffn", "phy", "phylip", "nex", "nexus", "aln")
 COLUMNS = (
     "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", *IN_A_ROW, "seconds",
     "error",
@@ -158,25 +158,7 @@ def genes_of(settings: MlSettings) -> dict[str, str]:
         raise InputError("--genes makes trees, and --model MF searches none", hint="Say --model auto.")
     if not os.path.isdir(folder):
         raise InputError("--genes wants a folder with an alignment a gene", file=folder, hint="Name one.")
-    found: dict[str, str] = {}
-    for entry in sorted(os.listdir(folder)):
-        stem, ending = os.path.splitext(entry.removesuffix(".gz"))
-        path = os.path.join(folder, entry)
-        if ending[1:].lower() not in ENDINGS or entry.startswith(".") or not os.path.isfile(path):
-            continue
-        if stem in found:
-            raise InputError(
-                f"'{os.path.basename(found[stem])}' and '{entry}' would be the same gene, '{stem}'",
-                file=folder,
-                hint="Rename one of them, or move it away.",
-            )
-        found[stem] = path
-    if not found:
-        endings = ", .".join(ENDINGS)
-        raise InputError(
-            "there are no alignments in this folder", file=folder, hint=f"Their names end in .{endings}."
-        )
-    return found
+    return alignments_in(folder)
 
 
 def files_of(settings: MlSettings) -> dict[str, str]:

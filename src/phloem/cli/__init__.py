@@ -29,6 +29,7 @@ COMMANDS = {
     "leave-one-out": "phloem.cli.leave_one_out:leave_one_out",
     "summarize": "phloem.cli.summarise:summarise",
     "summarise": "phloem.cli.summarise:summarise",
+    "concatenate": "phloem.cli.concatenate:concatenate",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",
     "examples": "phloem.cli.examples:examples",

@@ -11,8 +11,8 @@ NEXUS has named sets of columns, and a command that gives each a model (IQ-TREE)
                    partition genes = 2: a, b;  set partition = genes;  end;
 A NEXUS file with CHARSETs alone means one subset for each, as in IQ-TREE.
 
-Not read, each an error: columns of several alignments, lengths of trees behind a set (`a{0.5}`),
-ascertainment lists of RAxML (`[asc~file], …`), `AUTO`.
+Not read, each an error: columns of several alignments (phloem concatenate reads such files), lengths of trees
+behind a set (`a{0.5}`), ascertainment lists of RAxML (`[asc~file], …`), `AUTO`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Columns:
             if file.strip().strip("'") not in (known, self.alignment):
                 raise InputError(
                     f"columns of another file, '{file.strip()}', are asked for",
-                    hint="Put all genes into one alignment, and number its columns.",
+                    hint="phloem concatenate makes one alignment of several files.",
                 )
             text = rest
         return _without_type(text)

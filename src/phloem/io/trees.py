@@ -171,7 +171,7 @@ def parse_trees(text: str | SourceText, *, allow_negative: bool = False) -> list
     if is_nexus(source.text):
         return read_nexus_trees(source, allow_negative=allow_negative)
     if source.text.lstrip()[:1] == ">":
-        hint = "Give a Newick or NEXUS file as the tree."
+        hint = "Give a Newick or NEXUS file as the tree; phloem ml makes one of an alignment."
         raise source.error("this is a FASTA file, not a tree", 0, hint=hint)
     if not set("(;") & set(source.text):
         raise source.error("this is no tree", 0, hint="Give a Newick or NEXUS file as the tree.")

@@ -1,0 +1,125 @@
+"""Genes in files of their own: which ones there are, in a folder or in a partition file that names them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from phloem.data.coding import guess_datatype
+from phloem.data.sites import parse_sites
+from phloem.errors import InputError
+from phloem.io.alignment import read_characters
+from phloem.io.character_rows import CharacterRows
+from phloem.io.input_file import first_bytes
+from phloem.io.nexus import is_nexus, read_blocks
+from phloem.io.nexus_names import named_sets
+from phloem.io.partition_words import datatype_of
+from phloem.io.source_text import read_source
+from phloem.io.supermatrix import LISTED, Gene
+
+ENDINGS = ("fasta", "fas", "fa", "fna", "faa", "ffn", "phy", "phylip", "nex", "nexus", "aln")
+_AS_CHARACTERS = {"codon": "dna", "translated": "dna"}
+Told = Callable[[str, int, int], None]
+
+
+class _Named(NamedTuple):
+    """A gene that is to be read: its file, its columns as text, and where that is said, if anywhere."""
+
+    name: str
+    file: str
+    columns: str = "all"
+    source: str | None = None
+    line: int | None = None
+
+
+def alignments_in(folder: str) -> dict[str, str]:
+    """Name of every gene → its file, in order of names."""
+    found: dict[str, str] = {}
+    for entry in sorted(os.listdir(folder)):
+        stem, ending = os.path.splitext(entry.removesuffix(".gz"))
+        path = os.path.join(folder, entry)
+        if ending[1:].lower() not in ENDINGS or entry.startswith(".") or not os.path.isfile(path):
+            continue
+        if stem in found:
+            raise InputError(
+                f"'{os.path.basename(found[stem])}' and '{entry}' would be the same gene, '{stem}'",
+                file=folder,
+                hint="Rename one of them, or move it away.",
+            )
+        found[stem] = path
+    if not found:
+        endings = ", .".join(ENDINGS)
+        raise InputError(
+            "there are no alignments in this folder", file=folder, hint=f"Their names end in .{endings}."
+        )
+    return found
+
+
+def files_named(sources: Sequence[str]) -> list[str]:
+    """Every file that some sources are or name, each once, to be read."""
+    named = [one for source in sources for one in _named(source)]
+    return list(dict.fromkeys(file for one in named for file in (one.source, one.file) if file))
+
+
+def genes_named(sources: Sequence[str], datatype: str | None, told: Told) -> list[Gene]:
+    """Genes of folders, of alignment files, and of NEXUS files whose CHARSETs name others (IQ-TREE's
+    `charset a = gene.fasta: 1-300;`), in this order. datatype: of all, None: declared, or guessed of each.
+    told: (name, number, of how many), as they are read. Errors: InputError with file and line."""
+    named = [one for source in sources for one in _named(source)]
+    read, found = dict[str, CharacterRows](), []
+    for number, one in enumerate(named, 1):
+        told(one.name, number, len(named))
+        if one.file not in read:
+            read = {one.file: read_characters(one.file, quiet=True)}
+        try:
+            found.append(_gene(one, read[one.file], datatype))
+        except InputError as error:
+            error.file, error.line = one.source or one.file, one.line
+            raise
+    return found
+
+
+def _gene(one: _Named, rows: CharacterRows, datatype: str | None) -> Gene:
+    word, comma, rest = one.columns.partition(",")
+    kind = datatype_of(word.strip()) if comma else None
+    said = (rest if kind else one.columns).strip()
+    columns = parse_sites("all" if said in ("", "*") else said, rows.n_sites, rows.charsets)
+    own = datatype or (kind and _AS_CHARACTERS.get(kind[0], kind[0])) or rows.datatype
+    if rows.parts and own is None:
+        hint = "Write each into a file of its own, or say --datatype."
+        raise InputError(f"'{one.file}' declares parts of several data types", hint=hint)
+    own = own or guess_datatype(rows.matrix[:, columns])
+    if own not in LISTED:
+        hint = f"Choose {', '.join(LISTED)} as --datatype."
+        raise InputError(f"'{one.file}' is read as {own}, which cannot be put beside others", hint=hint)
+    said_so = word.strip() if kind and kind[0] in _AS_CHARACTERS else None
+    name = f"gene_{one.name}" if one.name.isdigit() else one.name  # a number is a column
+    return Gene(name, one.file, rows, columns, own, said_so)
+
+
+def _named(source: str) -> list[_Named]:
+    """The genes of a source."""
+    if os.path.isdir(source):
+        return [_Named(name, file) for name, file in alignments_in(source).items()]
+    blocks = read_blocks(read_source(source)) if is_nexus(first_bytes(source, 64).decode("latin-1")) else []
+    if not blocks or any(block.command("matrix") for block in blocks):
+        return [_Named(os.path.splitext(os.path.basename(source.removesuffix(".gz")))[0], source)]
+    found = []
+    for name, one in named_sets(blocks, "charset").items():
+        file, colon, text = one.columns.partition(":")
+        if not colon:
+            raise one.command.error(
+                f"the charset '{name}' names no file, and this file has no characters",
+                hint="Write 'charset a = gene.fasta: 1-300;', or give the alignment.",
+            )
+        place = file.strip().strip("'")
+        places = [os.path.join(os.path.dirname(source), place), place]
+        there = next((path for path in places if os.path.isfile(path)), None)
+        if there is None:
+            raise one.command.error(f"there is no file '{place}'", hint="Check the path and its spelling.")
+        found.append(_Named(name, there, text.strip(), source, one.command.line))
+    if not found:
+        hint = "Give alignments, or charsets that name them."
+        raise InputError("this file has neither characters nor charsets", file=source, hint=hint)
+    return found

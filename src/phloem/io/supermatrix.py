@@ -1,0 +1,175 @@
+"""Genes of several files side by side: one matrix, taxa matched by name, missing where a gene lacks one.
+
+Each gene becomes a set of columns, of its own name: in NEXUS a CHARSET, beside FASTA and PHYLIP a line of a
+list as RAxML-NG and IQ-TREE read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.data.coding import FIRST_SET, highest_symbol
+from phloem.errors import InputError
+from phloem.io.character_rows import CharacterRows
+from phloem.io.nexus import quote_name
+from phloem.tree.match import folded
+
+LISTED = {"dna": "DNA", "rna": "DNA", "protein": "AA", "binary": "BIN", "standard": "MULTI"}
+"""What a list of parts calls a data type."""
+_BEYOND_A_NAME = re.compile(r"[\s=,;:()\[\]{}'\"]")
+
+
+@dataclass(frozen=True, eq=False)
+class Gene:
+    """name: of its set of columns. file: where it is from. characters: of the whole file; columns: (L,) of
+    these, in order. datatype: dna, rna, protein, binary or standard; word: what a partition file says in the
+    place of it, such as CODON2."""
+
+    name: str
+    file: str
+    characters: CharacterRows
+    columns: np.ndarray
+    datatype: str
+    word: str | None = None
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Supermatrix:
+    """genes, in the order of their columns; taxa, in the order they were met; matrix: (T, L) values as in
+    CharacterRows, with sets; there: (T, G) whether a gene has a taxon."""
+
+    genes: tuple[Gene, ...]
+    taxa: tuple[str, ...]
+    matrix: np.ndarray
+    sets: dict[int, str]
+    there: np.ndarray
+
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """Of every gene its columns, counted from 1."""
+        ends = np.cumsum([gene.n_sites for gene in self.genes])
+        return tuple(f"{end - gene.n_sites + 1}-{end}" for gene, end in zip(self.genes, ends.tolist()))
+
+
+def supermatrix(genes: Sequence[Gene]) -> Supermatrix:
+    """Genes side by side. Names of taxa are the same as NEXUS has it: in any case, blanks as underscores.
+
+    Errors: InputError for two genes of one name, and for a gene that has a taxon twice."""
+    names: dict[str, str] = {}
+    for gene in genes:
+        if folded(gene.name) in names:
+            other = names[folded(gene.name)]
+            message = f"'{other}' and '{gene.file}' would be the same gene, '{gene.name}'"
+            raise InputError(message, hint="Rename one of the files.")
+        names[folded(gene.name)] = gene.file
+    taxa: dict[str, str] = {}
+    for gene in genes:
+        for taxon in gene.characters.taxa:
+            taxa.setdefault(folded(taxon), taxon)
+    place, sets = {name: i for i, name in enumerate(taxa)}, dict[int, str]()
+    there, blocks = np.zeros((len(taxa), len(genes)), bool), []
+    for g, gene in enumerate(genes):
+        rows = [place[folded(taxon)] for taxon in gene.characters.taxa]
+        if len(set(rows)) < len(rows):
+            twice = next(taxon for taxon, row in zip(gene.characters.taxa, rows) if rows.count(row) > 1)
+            message = f"the taxon '{twice}' is there twice, in other capitals or blanks"
+            raise InputError(message, file=gene.file, taxon=twice, hint="Rename one of them.")
+        own = gene.characters.matrix[:, gene.columns].astype(np.uint16)
+        own[own >= FIRST_SET] += len(sets)
+        sets |= {value + len(sets): members for value, members in gene.characters.sets.items()}
+        block = np.full((len(taxa), gene.n_sites), ord("?"), np.uint16)
+        block[rows] = own
+        there[rows, g] = True
+        blocks.append(block)
+    return Supermatrix(tuple(genes), tuple(taxa.values()), np.hstack(blocks), sets, there)
+
+
+def sequence_text(m: Supermatrix, row: int) -> str:
+    """Of a taxon."""
+    values = m.matrix[row]
+    if (values < FIRST_SET).all():
+        return values.astype(np.uint8).tobytes().decode("latin-1")
+    return "".join(f"{{{m.sets[v]}}}" if v >= FIRST_SET else chr(v) for v in values.tolist())
+
+
+def nexus_text(m: Supermatrix) -> str:
+    """A DATA block, DATATYPE=MIXED where genes are of several kinds, and a CHARSET a gene."""
+    kinds = ["standard" if gene.datatype == "binary" else gene.datatype for gene in m.genes]
+    kind, symbols = kinds[0], _symbols(m)
+    if len(set(kinds)) > 1:
+        kind = f"mixed({','.join(f'{one}:{text}' for one, text in _merged(kinds, m.ranges))})"
+    names = [quote_name(taxon) for taxon in m.taxa]
+    width = max(map(len, names)) + 2
+    lines = [
+        "#NEXUS",
+        "begin data;",
+        f"  dimensions ntax={len(m.taxa)} nchar={m.matrix.shape[1]};",
+        f"  format datatype={kind} missing=? gap=-{symbols};",
+        "  matrix",
+        *(f"    {name.ljust(width)}{sequence_text(m, i)}" for i, name in enumerate(names)),
+        "  ;",
+        "end;",
+        "begin sets;",
+        *(
+            f"  charset {quote_name(gene.name)} = {f'{gene.word}, ' if gene.word else ''}{text};"
+            for gene, text in zip(m.genes, m.ranges)
+        ),
+        "end;",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _symbols(m: Supermatrix) -> str:
+    """Of standard characters: all that a file declares, or that occur."""
+    found = set()
+    for gene in m.genes:
+        if gene.datatype == "binary":
+            found |= set("01")
+        elif gene.datatype == "standard":
+            own = gene.characters
+            found |= set(own.symbols or highest_symbol(own.matrix[:, gene.columns], dict(own.sets)))
+    return f' symbols="{"".join(sorted(found))}"' if found else ""
+
+
+def _merged(kinds: Sequence[str], ranges: Sequence[str]) -> list[tuple[str, str]]:
+    """Neighbours of one kind as one part."""
+    found: list[tuple[str, str]] = []
+    for kind, text in zip(kinds, ranges):
+        if found and found[-1][0] == kind:
+            found[-1] = kind, f"{found[-1][1].split('-')[0]}-{text.split('-')[1]}"
+        else:
+            found.append((kind, text))
+    return found
+
+
+def list_text(m: Supermatrix) -> str:
+    """A line a gene, for --partitions of phloem, IQ-TREE and RAxML-NG."""
+    lines = [
+        f"{gene.word or LISTED[gene.datatype]}, {_BEYOND_A_NAME.sub('_', gene.name)} = {text}"
+        for gene, text in zip(m.genes, m.ranges)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def fasta_text(m: Supermatrix) -> str:
+    return "".join(f">{name}\n{sequence_text(m, i)}\n" for i, name in enumerate(_words(m)))
+
+
+def phylip_text(m: Supermatrix) -> str:
+    names = _words(m)
+    width = max(map(len, names)) + 2
+    lines = [f"{name.ljust(width)}{sequence_text(m, i)}" for i, name in enumerate(names)]
+    return "\n".join([f"{len(m.taxa)} {m.matrix.shape[1]}", *lines]) + "\n"
+
+
+def _words(m: Supermatrix) -> list[str]:
+    """Names without blanks, which end them."""
+    return [re.sub(r"\s", "_", taxon) for taxon in m.taxa]

@@ -1,0 +1,156 @@
+"""Genes in files of their own as one alignment: characters, names, missing genes, parts, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from phloem.analysis.concatenation import ConcatenationSettings, run_concatenation
+from phloem.errors import InputError
+from phloem.io.alignment import part_alignment, read_characters, read_scheme
+
+FILES = {
+    "one.fasta": ">A\nACGTAC\n>B_b\nACGTAA\n>C\nACG-AA\n>D\nACGTTT\n",
+    "two.phy": "3 4\nb_B MKLV\nA MKLI\nE MKL-\n",
+    "three.nex": "#NEXUS\nbegin data;\ndimensions ntax=3 nchar=3;\nformat datatype=standard symbols="
+    "'0123';\nmatrix\na 01{02}\n'B b' 112\nD 0?2\n;\nend;\n",
+    "4.fas": ">D\nACCT\n>A\nACRT\n",
+}
+SETS = "#NEXUS\nbegin sets;\n{}end;\n"
+
+
+@pytest.fixture
+def genes(tmp_path):
+    folder = tmp_path / "genes"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def concatenated(out, *sources, **options):
+    return run_concatenation(ConcatenationSettings(tuple(map(str, sources)), str(out), **options))
+
+
+def rows_of(path):
+    """Taxon → its characters, a set as its members."""
+    rows = read_characters(path)
+    return {
+        taxon: "".join(chr(v) if v < 256 else f"<{rows.sets[v]}>" for v in row)
+        for taxon, row in zip(rows.taxa, rows.matrix.tolist())
+    }
+
+
+def test_a_folder_of_all_kinds(genes, tmp_path):
+    found = concatenated(tmp_path / "all.nex", genes)
+    assert rows_of(tmp_path / "all.nex") == {
+        "D": "ACCTACGTTT0?2????", "A": "ACRTACGTAC01<02>MKLI", "B_b": "????ACGTAA112MKLV",
+        "C": "????ACG-AA???????", "E": "?????????????MKL-",
+    }  # fmt: skip
+    names = [gene.name for gene in found.matrix.genes]
+    assert names == ["gene_4", "one", "three", "two"] and found.matrix.ranges[1] == "5-10"
+    assert found.missing == pytest.approx(1 - (4 * 2 + 6 * 4 + 3 * 3 + 4 * 3) / (5 * 17))
+
+
+def test_parts_are_the_genes(genes, tmp_path):
+    """Read back, part by part, each with the states of its own file."""
+    out = tmp_path / "all.nex"
+    concatenated(out, genes)
+    characters = read_characters(out)
+    scheme = read_scheme(characters, out)
+    parts = {subset.name: part_alignment(characters, subset) for subset in scheme.subsets}
+    kinds = {name: part.alphabet.kind for name, part in parts.items()}
+    assert kinds == {"gene_4": "dna", "one": "dna", "three": "standard", "two": "protein"}
+    assert parts["three"].alphabet.n_states == 4  # as the file says, though 3 never occurs
+    assert parts["one"].codes[parts["one"].taxa.index("E")].tolist() == [4] * 6
+
+
+def test_genes_of_one_kind_are_not_mixed_and_lists_name_the_parts(genes, tmp_path):
+    out = tmp_path / "two.phy"
+    concatenated(out, genes / "one.fasta", genes / "4.fas")
+    assert (tmp_path / "two.phy.partitions").read_text() == "DNA, one = 1-6\nDNA, gene_4 = 7-10\n"
+    assert rows_of(out)["A"] == "ACGTACACRT" and rows_of(out)["C"] == "ACG-AA????"
+    concatenated(tmp_path / "two.nex", genes / "one.fasta", genes / "4.fas")
+    assert "datatype=dna" in (tmp_path / "two.nex").read_text()
+    concatenated(tmp_path / "two.fasta", genes / "one.fasta", genes / "4.fas")
+    assert rows_of(tmp_path / "two.fasta") == rows_of(out)
+
+
+def test_charsets_that_name_files(genes, tmp_path):
+    """As IQ-TREE has them: some columns of a file, every third, and what kind they are."""
+    sets = tmp_path / "parts.nex"
+    sets.write_text(
+        SETS.format(
+            "charset a = genes/one.fasta: 1-3;\ncharset 'b c' = genes/two.phy: AA, *;\n"
+            "charset d = genes/one.fasta: CODON2, 4-6;\ncharset e = genes/4.fas: 1-.\\3;\n"
+        )
+    )
+    found = concatenated(tmp_path / "all.nex", sets)
+    assert [gene.n_sites for gene in found.matrix.genes] == [3, 4, 3, 2]
+    assert rows_of(tmp_path / "all.nex")["A"] == "ACGMKLITACAT"
+    scheme = read_scheme(read_characters(tmp_path / "all.nex"), tmp_path / "all.nex")
+    assert [(s.name, s.datatype, s.genetic_code) for s in scheme.subsets[2:]] == [
+        ("d", "codon", 2), ("e", "dna", None),
+    ]  # fmt: skip
+    concatenated(tmp_path / "all.phy", sets)
+    assert "AA, b_c = 4-7\nCODON2, d = 8-10\n" in (tmp_path / "all.phy.partitions").read_text()
+
+
+def test_names_that_hardly_a_gene_has(genes, tmp_path):
+    """Planted: a taxon misspelled in one of many genes."""
+    many = tmp_path / "many"
+    many.mkdir()
+    for i in range(6):
+        names = ["A", "B", "C", "D" if i else "d1"]
+        (many / f"g{i}.fasta").write_text("".join(f">{name}\nACGT\n" for name in names))
+    (warning,) = concatenated(tmp_path / "many.nex", many).warnings
+    assert warning.endswith(": d1 (1)")
+    (many / "g0.fasta").unlink()
+    assert concatenated(tmp_path / "right.nex", many).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "text, message, line",
+    [
+        ("charset a = genes/none.fasta: 1-3;\n", "there is no file 'genes/none.fasta'", 3),
+        ("charset a = genes/one.fasta: 1-30;\n", "past the last column, 6", 3),
+        ("\ncharset a = 1-30;\n", "names no file", 4),
+        ("", "neither characters nor charsets", None),
+    ],
+)
+def test_errors_name_the_line(genes, tmp_path, text, message, line):
+    sets = tmp_path / "parts.nex"
+    sets.write_text(SETS.format(text))
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        concatenated(tmp_path / "all.nex", sets)
+    assert caught.value.line == line and caught.value.file == str(sets) and caught.value.hint
+    assert not (tmp_path / "all.nex").exists()
+
+
+def test_errors_of_files(genes, tmp_path):
+    twice = tmp_path / "twice.fasta"
+    twice.write_text(">a_b\nAC\n>A_B\nAC\n")
+    cases = {
+        "there twice, in other capitals": (twice,),
+        "would be the same gene, 'one'": (genes / "one.fasta", genes),
+        "sets of states": (genes / "three.nex",),
+        "no such file": (genes / "none.fasta",),
+    }
+    for message, sources in cases.items():
+        with pytest.raises(InputError, match=message):
+            concatenated(tmp_path / "all.phy", *sources)
+    (tmp_path / "all.nex").write_text("")
+    with pytest.raises(InputError, match="exists already"):
+        concatenated(tmp_path / "all.nex", genes)
+    with pytest.raises(InputError, match="is an input"):
+        concatenated(genes / "one.fasta", genes / "one.fasta", redo=True)
+
+
+def test_the_record(genes, tmp_path):
+    concatenated(tmp_path / "all.nex", genes, json=str(tmp_path / "r.json"))
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["taxa"], record["sites"], record["genes"][1]["taxa"]) == (5, 17, 4)
+    assert len(record["provenance"]["files"]) == 4 and np.isfinite(record["missing"])
