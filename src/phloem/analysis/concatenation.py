@@ -90,7 +90,7 @@ def run_concatenation(settings: ConcatenationSettings, told: Told = _quietly) ->
     outputs = dict.fromkeys([settings.out, settings.partitions])
     check_outputs(outputs, inputs, settings.redo, [settings.json])
     matrix = supermatrix(genes_named(settings.sources, settings.datatype, told))
-    if settings.written_format != "nexus" and matrix.sets:
+    if settings.written_format != "nexus" and matrix.has_sets:
         raise InputError(
             "there are sets of states, such as {AC}, which only NEXUS has", file=settings.out,
             hint="Let --out end in .nex.",

@@ -53,6 +53,11 @@ class Supermatrix:
     there: np.ndarray
 
     @property
+    def has_sets(self) -> bool:
+        """Whether any character is a set of states."""
+        return bool((self.matrix >= FIRST_SET).any())
+
+    @property
     def ranges(self) -> tuple[str, ...]:
         """Of every gene its columns, counted from 1."""
         ends = np.cumsum([gene.n_sites for gene in self.genes])

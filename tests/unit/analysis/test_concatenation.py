@@ -73,6 +73,10 @@ def test_genes_of_one_kind_are_not_mixed_and_lists_name_the_parts(genes, tmp_pat
     concatenated(out, genes / "one.fasta", genes / "4.fas")
     assert (tmp_path / "two.phy.partitions").read_text() == "DNA, one = 1-6\nDNA, gene_4 = 7-10\n"
     assert rows_of(out)["A"] == "ACGTACACRT" and rows_of(out)["C"] == "ACG-AA????"
+    sets = tmp_path / "sets.nex"
+    sets.write_text(SETS.format("charset three = genes/three.nex: 1-2;\n"))
+    concatenated(tmp_path / "without.phy", sets)  # the set is in column 3
+    assert rows_of(tmp_path / "without.phy") == {"a": "01", "B_b": "11", "D": "0?"}
     concatenated(tmp_path / "two.nex", genes / "one.fasta", genes / "4.fas")
     assert "datatype=dna" in (tmp_path / "two.nex").read_text()
     concatenated(tmp_path / "two.fasta", genes / "one.fasta", genes / "4.fas")

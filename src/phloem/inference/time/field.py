@@ -15,7 +15,7 @@ class Field(NamedTuple):
     by_number (n,) of all its numbers, by_height (N,), rows (7, K): the mode; D and L of the curvature L D Lᵀ
     there, L by its values below the diagonal; slopes, and three of moved ones. spacing: of times between
     which sizes are constant, 0 where they are none; cell: (N,) int64 between which of them joinings are in a
-    trajectory, motion (4, N): compiled/crossings.py."""
+    trajectory, motion (4, N): compiled/crossings.py. place: of log N₁ among the coordinates of numbers."""
 
     density: int
     settings: np.ndarray

@@ -87,14 +87,14 @@ def test_joinings_cross_and_turn_back(monkeypatch):
     """The cases above have both; and where momenta did not change, energy would not stay."""
     crossed, turned, refract = 0, 0, crossings._refract
 
-    def counted(data, state, scratch, x, upwards):
+    def counted(state, scratch, x, upwards):
         nonlocal crossed, turned
         before = scratch.field.cell[x]
-        refract(data, state, scratch, x, upwards)
+        refract(state, scratch, x, upwards)
         crossed += scratch.field.cell[x] != before
         turned += scratch.field.cell[x] == before
 
-    def planted(data, state, scratch, x, upwards):
+    def planted(state, scratch, x, upwards):
         scratch.field.cell[x] += 1 if upwards else -1
 
     monkeypatch.setattr(crossings, "_refract", counted)

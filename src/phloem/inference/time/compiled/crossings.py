@@ -2,9 +2,9 @@
 
 A step of leapfrog would pay for a jump with its acceptance, and no step is short enough to help. So the
 motion between two kicks is that of the Hamiltonian with the jumps: where a joining comes to the end of its
-cell, the momentum across loses what the potential gains, or turns back where it has not so much (Afshar and
-Domke 2015, Adv. Neural Inf. Process. Syst. 28:3007; Mohasel Afshar's refraction and reflection). That
-map, too, is reversible and keeps volumes, wherever the crossings are.
+cell, the square of the momentum across loses twice what the potential gains, or it turns back where it has
+not so much (refraction and reflection: Mohasel Afshar and Domke 2015, Adv. Neural Inf. Process. Syst.
+28:3007). That map, too, is reversible and keeps volumes, wherever the crossings are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def drift(data, state, scratch, step):
         first, when = -1, 1.0
         for x in range(data.n_tips, n):
             if cell_of(field, there[x]) != field.cell[x]:
-                share = _crossing(data, state, scratch, x, step, there[x])
+                share = _crossing(state, scratch, x, step, there[x])
                 if share < when:
                     first, when = x, share
         upwards = first >= 0 and there[first] > field.cell[first] * field.spacing
@@ -56,12 +56,12 @@ def drift(data, state, scratch, step):
         if first < 0:
             return True
         step *= 1.0 - when
-        _refract(data, state, scratch, first, upwards)
+        _refract(state, scratch, first, upwards)
     return False
 
 
 @uncounted
-def _crossing(data, state, scratch, x, step, end):
+def _crossing(state, scratch, x, step, end):
     """The share of a step at which x, which would be at height `end` after it, comes to the end of its cell:
     Newton's method within a bracket."""
     field = scratch.field
@@ -127,7 +127,7 @@ def _height(state, scratch, n, time):
 
 
 @uncounted
-def _refract(data, state, scratch, x, upwards):
+def _refract(state, scratch, x, upwards):
     """Momenta of x at the end of its cell, and the cell that it is in then."""
     field, n = scratch.field, _way_up(state, scratch, x)
     _height(state, scratch, n, 0.0)

@@ -16,13 +16,12 @@ from phloem.inference.mcmc.compiled.random import gamma, normal
 from phloem.inference.time.compiled.by_address import TREE_PRIOR
 
 STEP = 1e-4  # of differences, in θ
-DEGREES = 6.0
+DEGREES = 6.0  # of Student's t, which innovations have: of normal ones chains stick in tails
 LONGEST, MOST, ENOUGH = 2.0, 40, 1e-7  # of the search's steps: how far, how many, and what ends it
 
-log_tree_prior = TREE_PRIOR.call
-
-
 MODE, DIAGONAL, BELOW, SLOPE, MOVED = range(5)  # rows of Field
+
+log_tree_prior = TREE_PRIOR.call
 
 
 @uncounted
