@@ -22,6 +22,7 @@ NEWICK = "(a:0.1,b:0.2,(c:0.15,d:0.3):0.1);\n"
 # Options that name files to be written, and the command lines that write them.
 OUTPUTS = {"out", "out_tree", "json", "picture", "prefix", "table", "report", "tables"}
 LINES = {
+    "concatenate": ["a.fa"],
     "distances": ["a.fa"],
     "upgma": ["a.fa"],
     "nj": ["a.fa"],
@@ -37,6 +38,7 @@ LINES = {
     "mcmc": ["a.fa", "--start", "t.nwk", "--generations", "100", "--sample-every", "2"],
     "time": ["a.fa", "--dates", "d.tsv", "--generations", "100", "--sample-every", "2"],
 }
+WANTS_OUT = ("concatenate", "distances")  # not without --out
 NAMES = {"picture": "x.svg", "draw": "x.svg"}  # that tell what is written; all others may be anything
 PARSED = typer.main.get_command(build_app()).commands
 
@@ -115,7 +117,7 @@ def test_two_outputs_are_two_files(command, a, b, folder):
     ways |= {} if {"picture"} & {a, b} else {"link": one}
     for first, second in ways.items():
         names = {a: first, b: second} if a != "picture" else {a: second, b: first}
-        extra = ["--out", "o"] if command == "distances" and "out" not in (a, b) else []
+        extra = ["--out", "o"] if command in WANTS_OUT and "out" not in (a, b) else []
         given = [word for name in (a, b) for word in (option(name), names[name])]
         refused(called(command, *given, *extra, "--redo"), "two outputs would be this file")
     assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv", "link"}
@@ -139,7 +141,7 @@ def test_no_output_is_an_input(command, name, kind, folder):
             target = f"here/{source}"
         else:
             target = source
-        extra = ["--out", "o"] if command == "distances" and name != "out" else []
+        extra = ["--out", "o"] if command in WANTS_OUT and name != "out" else []
         refused(called(command, option(name), target, *extra, "--redo"), "this file is an input")
         assert (folder / source).read_text() == text
 
@@ -170,7 +172,7 @@ def test_places_are_looked_at_before_anything_is_computed(command, name, place, 
     arguments = [option(name), place]
     if command == "simulate" and name == "out_tree":
         monkeypatch.setitem(LINES, "simulate", ["--tips", "4", "--model", "JC", "--sites", "9"])
-    if command == "distances" and name != "out":
+    if command in WANTS_OUT and name != "out":
         arguments += ["--out", "o"]
     if name == "prefix":
         arguments.append("--redo")
