@@ -104,7 +104,7 @@ def _examples(folder: Path) -> None:
     place = folder / "examples"
     place.mkdir()
     for file in EXAMPLES.iterdir():
-        if file.suffix != ".gz":
+        if file.is_file() and file.suffix != ".gz":  # what ran there before left compiled code
             shutil.copy(file, place / file.name)
     (place / "primates.nex").write_text(_few_primates((EXAMPLES / "primates.nex").read_text()))
     carnivores = _taxa(EXAMPLES / "carnivores.fasta.gz", lambda i, name: name in CARNIVORES)
