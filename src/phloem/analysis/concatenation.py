@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.gene_files import Told, files_named, genes_named
+from phloem.analysis.gene_files import Told, named_genes, read_genes
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.errors import InputError
+from phloem.io.alignment_text import Format, format_of
 from phloem.io.output_file import write_file
 from phloem.io.supermatrix import Supermatrix, fasta_text, list_text, nexus_text, phylip_text, supermatrix
 
-Format = Literal["nexus", "phylip", "fasta"]
-_ENDINGS: dict[str, Format] = {".phy": "phylip", ".phylip": "phylip", ".nex": "nexus", ".nexus": "nexus"}
 _TEXTS = {"nexus": nexus_text, "phylip": phylip_text, "fasta": fasta_text}
 FEW = 0.1  # of the genes: taxa in fewer are told of
 
@@ -36,7 +34,7 @@ class ConcatenationSettings:
 
     @property
     def written_format(self) -> Format:
-        return _ENDINGS.get(Path(self.out).suffix.lower(), "fasta")
+        return format_of(self.out)
 
     @property
     def partitions(self) -> str:
@@ -83,13 +81,14 @@ def _quietly(name: str, number: int, of: int) -> None:
 
 
 def run_concatenation(settings: ConcatenationSettings, told: Told = _quietly) -> Concatenation:
-    """Read the genes, put them side by side, write what the settings name. told: see gene_files.genes_named.
+    """Read the genes, put them side by side, write what the settings name. told: see gene_files.read_genes.
 
     Errors: InputError with file and line; two genes of one name; outputs that exist."""
-    start, inputs = time.perf_counter(), files_named(settings.sources)
+    start, named = time.perf_counter(), named_genes(settings.sources)
+    inputs = dict.fromkeys(file for one in named for file in (one.source, one.file) if file)
     outputs = dict.fromkeys([settings.out, settings.partitions])
     check_outputs(outputs, inputs, settings.redo, [settings.json])
-    matrix = supermatrix(genes_named(settings.sources, settings.datatype, told))
+    matrix = supermatrix(read_genes(named, settings.datatype, told))
     if settings.written_format != "nexus" and matrix.has_sets:
         raise InputError(
             "there are sets of states, such as {AC}, which only NEXUS has", file=settings.out,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from phloem.data.coding import guess_datatype
@@ -12,7 +13,7 @@ from phloem.errors import InputError
 from phloem.io.alignment import read_characters
 from phloem.io.character_rows import CharacterRows
 from phloem.io.input_file import first_bytes
-from phloem.io.nexus import is_nexus, read_blocks
+from phloem.io.nexus import Block, is_nexus, read_blocks
 from phloem.io.nexus_names import named_sets
 from phloem.io.partition_words import datatype_of
 from phloem.io.source_text import read_source
@@ -23,7 +24,7 @@ _AS_CHARACTERS = {"codon": "dna", "translated": "dna"}
 Told = Callable[[str, int, int], None]
 
 
-class _Named(NamedTuple):
+class NamedGene(NamedTuple):
     """A gene that is to be read: its file, its columns as text, and where that is said, if anywhere."""
 
     name: str
@@ -56,17 +57,15 @@ def alignments_in(folder: str) -> dict[str, str]:
     return found
 
 
-def files_named(sources: Sequence[str]) -> list[str]:
-    """Every file that some sources are or name, each once, to be read."""
-    named = [one for source in sources for one in _named(source)]
-    return list(dict.fromkeys(file for one in named for file in (one.source, one.file) if file))
-
-
-def genes_named(sources: Sequence[str], datatype: str | None, told: Told) -> list[Gene]:
+def named_genes(sources: Sequence[str]) -> list[NamedGene]:
     """Genes of folders, of alignment files, and of NEXUS files whose CHARSETs name others (IQ-TREE's
-    `charset a = gene.fasta: 1-300;`), in this order. datatype: of all, None: declared, or guessed of each.
-    told: (name, number, of how many), as they are read. Errors: InputError with file and line."""
-    named = [one for source in sources for one in _named(source)]
+    `charset a = gene.fasta: 1-300;`), in this order. Errors: InputError with file and line."""
+    return [one for source in sources for one in _named(source)]
+
+
+def read_genes(named: Sequence[NamedGene], datatype: str | None, told: Told) -> list[Gene]:
+    """Their characters. datatype: of all, None: declared, or guessed of each. told: (name, number, of how
+    many), as they are read. Errors: InputError with file and line."""
     read, found = dict[str, CharacterRows](), []
     for number, one in enumerate(named, 1):
         told(one.name, number, len(named))
@@ -80,31 +79,32 @@ def genes_named(sources: Sequence[str], datatype: str | None, told: Told) -> lis
     return found
 
 
-def _gene(one: _Named, rows: CharacterRows, datatype: str | None) -> Gene:
+def _gene(one: NamedGene, rows: CharacterRows, datatype: str | None) -> Gene:
     word, comma, rest = one.columns.partition(",")
     kind = datatype_of(word.strip()) if comma else None
     said = (rest if kind else one.columns).strip()
     columns = parse_sites("all" if said in ("", "*") else said, rows.n_sites, rows.charsets)
+    own_rows = replace(rows, matrix=rows.matrix[:, columns])
     own = datatype or (kind and _AS_CHARACTERS.get(kind[0], kind[0])) or rows.datatype
     if rows.parts and own is None:
         hint = "Write each into a file of its own, or say --datatype."
         raise InputError(f"'{one.file}' declares parts of several data types", hint=hint)
-    own = own or guess_datatype(rows.matrix[:, columns])
+    own = own or guess_datatype(own_rows.matrix)
     if own not in LISTED:
         hint = f"Choose {', '.join(LISTED)} as --datatype."
         raise InputError(f"'{one.file}' is read as {own}, which cannot be put beside others", hint=hint)
     said_so = word.strip() if kind and kind[0] in _AS_CHARACTERS else None
     name = f"gene_{one.name}" if one.name.isdigit() else one.name  # a number is a column
-    return Gene(name, one.file, rows, columns, own, said_so)
+    return Gene(name, one.file, own_rows, own, said_so)
 
 
-def _named(source: str) -> list[_Named]:
+def _named(source: str) -> list[NamedGene]:
     """The genes of a source."""
     if os.path.isdir(source):
-        return [_Named(name, file) for name, file in alignments_in(source).items()]
-    blocks = read_blocks(read_source(source)) if is_nexus(first_bytes(source, 64).decode("latin-1")) else []
-    if not blocks or any(block.command("matrix") for block in blocks):
-        return [_Named(os.path.splitext(os.path.basename(source.removesuffix(".gz")))[0], source)]
+        return [NamedGene(name, file) for name, file in alignments_in(source).items()]
+    blocks = _blocks(source) if is_nexus(first_bytes(source, 64).decode("latin-1")) else []
+    if not blocks or _has_characters(blocks):
+        return [NamedGene(os.path.splitext(os.path.basename(source.removesuffix(".gz")))[0], source)]
     found = []
     for name, one in named_sets(blocks, "charset").items():
         file, colon, text = one.columns.partition(":")
@@ -118,8 +118,17 @@ def _named(source: str) -> list[_Named]:
         there = next((path for path in places if os.path.isfile(path)), None)
         if there is None:
             raise one.command.error(f"there is no file '{place}'", hint="Check the path and its spelling.")
-        found.append(_Named(name, there, text.strip(), source, one.command.line))
+        found.append(NamedGene(name, there, text.strip(), source, one.command.line))
     if not found:
         hint = "Give alignments, or charsets that name them."
         raise InputError("this file has neither characters nor charsets", file=source, hint=hint)
     return found
+
+
+def _blocks(source: str) -> list[Block]:
+    """Of a NEXUS file, as far as its characters, if it has any."""
+    return read_blocks(read_source(source), enough=_has_characters)
+
+
+def _has_characters(blocks: Sequence[Block]) -> bool:
+    return any(block.command("matrix") for block in blocks)

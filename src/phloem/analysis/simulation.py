@@ -16,7 +16,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind, columns_of
 from phloem.errors import InputError, in_file, require_seed
 from phloem.hardware.limits import require_memory
-from phloem.io.alignment_text import format_fasta, format_phylip
+from phloem.io.alignment_text import Format, format_fasta, format_of, format_phylip
 from phloem.io.nexus_characters import format_nexus
 from phloem.io.output_file import write_file
 from phloem.io.trees import read_tree, write_trees
@@ -27,13 +27,11 @@ from phloem.model.model_string import split_model
 from phloem.tree.random import coalescent, scaled_to_height, uniform_unrooted, yule
 from phloem.tree.tree import Tree
 
-Format = Literal["fasta", "phylip", "nexus"]
 Shape = Literal["yule", "coalescent", "uniform"]
 HEIGHT = 0.5  # of a random rooted tree, substitutions per site
 MEAN_LENGTH = 0.1  # of the branches of a random unrooted one
 TIP_BYTES = 200  # of a random tree, at least: names, nodes, edges
 _TREE = 1  # stream of the random tree; the sites' is the seed itself
-_ENDINGS: dict[str, Format] = {".phy": "phylip", ".phylip": "phylip", ".nex": "nexus", ".nexus": "nexus"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class SimulationSettings:
 
     @property
     def written_format(self) -> Format:
-        return self.format or _ENDINGS.get(Path(self.out or "").suffix.lower(), "fasta")
+        return self.format or format_of(self.out or "")
 
     @property
     def tree_file(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,15 @@ from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names, n_cells
 from phloem.io.nexus import warn_of_line
 from phloem.io.source_text import SourceText
+
+Format = Literal["fasta", "phylip", "nexus"]
+_ENDINGS: dict[str, Format] = {".phy": "phylip", ".phylip": "phylip", ".nex": "nexus", ".nexus": "nexus"}
+
+
+def format_of(path: str) -> Format:
+    """That a file to be written has by its ending."""
+    return _ENDINGS.get(os.path.splitext(path)[1].lower(), "fasta")
+
 
 # FASTA: '>name description' and the sequence below it, wrapped or not.
 

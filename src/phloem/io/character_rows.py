@@ -12,6 +12,7 @@ import numpy as np
 from phloem.data.coding import FIRST_SET
 from phloem.errors import InputError
 from phloem.io.source_text import SourceText
+from phloem.tree.match import folded
 
 _CELL = re.compile(r"\S")
 _CELL_OR_SET = re.compile(r"\{[^{}()]*\}|\([^{}()]*\)|\S")
@@ -79,6 +80,24 @@ class CharacterRows:
         row = next(row for row in self.rows if row.taxon == error.taxon)
         offset = row.name_start if site is None else self.locate(error.taxon, site - 1)
         return self.source.error(error.message, offset, taxon=error.taxon, site=site, hint=error.hint)
+
+
+def side_by_side(
+    parts: Sequence[CharacterRows],
+) -> tuple[dict[str, str], np.ndarray, dict[int, str]]:
+    """Taxa of all parts, by what spellings of a name share in NEXUS, in the order they are met; their matrix,
+    missing where a part lacks one; and its sets."""
+    taxa: dict[str, str] = {}
+    for taxon in (taxon for part in parts for taxon in part.taxa):
+        taxa.setdefault(folded(taxon), taxon)
+    place, sets, columns = {name: i for i, name in enumerate(taxa)}, dict[int, str](), []
+    for part in parts:
+        block = np.full((len(taxa), part.n_sites), ord("?"), np.uint16)
+        shift = np.where(part.matrix >= FIRST_SET, len(sets), 0)
+        block[[place[folded(taxon)] for taxon in part.taxa]] = part.matrix + shift
+        sets |= {value + len(sets): members for value, members in part.sets.items()}
+        columns.append(block)
+    return taxa, np.hstack(columns), sets
 
 
 def check_names(source: SourceText, rows: Sequence[CharacterRow], hint: str) -> None:

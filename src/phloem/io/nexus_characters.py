@@ -11,7 +11,13 @@ from phloem.data.alphabet import columns_of
 from phloem.data.coding import FIRST_SET
 from phloem.errors import InputError, count_of
 from phloem.io.alignment_text import sequence_texts
-from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names
+from phloem.io.character_rows import (
+    CharacterRow,
+    CharacterRows,
+    character_matrix,
+    check_names,
+    side_by_side,
+)
 from phloem.io.nexus import Block, quote_name, read_blocks, warn_of_line
 from phloem.io.nexus_format import NexusFormat, read_format
 from phloem.io.nexus_matrix import read_rows
@@ -149,23 +155,17 @@ def _side_by_side(parts: Sequence[CharacterRows]) -> CharacterRows:
     rows: dict[str, CharacterRow] = {}
     for row in (row for part in parts for row in part.rows):
         rows.setdefault(folded(row.taxon), CharacterRow(row.taxon, row.name_start))
-    place = {name: i for i, name in enumerate(rows)}
-    sets: dict[int, str] = {}
-    columns, ranges, first = [], [], 1
+    ranges, first = [], 1
     for part, kind in zip(parts, kinds):
-        block = np.full((len(rows), part.n_sites), ord("?"), np.uint16)
-        shift = np.where(part.matrix >= FIRST_SET, len(sets), 0)
-        block[[place[folded(row.taxon)] for row in part.rows]] = part.matrix + shift
-        sets |= {value + len(sets): members for value, members in part.sets.items()}
         own = {folded(row.taxon): row for row in part.rows}
         for name, row in rows.items():
             for piece, start in zip(*_pieces(own.get(name), row, part.n_sites)):
                 row.add(piece, start)
         ranges.append((str(kind), f"{first}-{first + part.n_sites - 1}"))
-        columns.append(block)
         first += part.n_sites
+    _, matrix, sets = side_by_side(parts)
     return CharacterRows(
-        source, list(rows.values()), np.hstack(columns), sets, with_sets=True, format_name="NEXUS",
+        source, list(rows.values()), matrix, sets, with_sets=True, format_name="NEXUS",
         symbols=next(iter(symbols), None), parts=tuple(ranges),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from phloem.data.coding import FIRST_SET, highest_symbol
 from phloem.errors import InputError
-from phloem.io.character_rows import CharacterRows
+from phloem.io.character_rows import CharacterRows, side_by_side
 from phloem.io.nexus import quote_name
 from phloem.tree.match import folded
 
@@ -25,20 +25,19 @@ _BEYOND_A_NAME = re.compile(r"[\s=,;:()\[\]{}'\"]")
 
 @dataclass(frozen=True, eq=False)
 class Gene:
-    """name: of its set of columns. file: where it is from. characters: of the whole file; columns: (L,) of
-    these, in order. datatype: dna, rna, protein, binary or standard; word: what a partition file says in the
-    place of it, such as CODON2."""
+    """name: of its set of columns. file: where it is from. characters: its own columns of the file's.
+    datatype: dna, rna, protein, binary or standard; word: what a partition file says in the place of it, such
+    as CODON2."""
 
     name: str
     file: str
     characters: CharacterRows
-    columns: np.ndarray
     datatype: str
     word: str | None = None
 
     @property
     def n_sites(self) -> int:
-        return len(self.columns)
+        return self.characters.n_sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,26 +74,18 @@ def supermatrix(genes: Sequence[Gene]) -> Supermatrix:
             message = f"'{other}' and '{gene.file}' would be the same gene, '{gene.name}'"
             raise InputError(message, hint="Rename one of the files.")
         names[folded(gene.name)] = gene.file
-    taxa: dict[str, str] = {}
-    for gene in genes:
-        for taxon in gene.characters.taxa:
-            taxa.setdefault(folded(taxon), taxon)
-    place, sets = {name: i for i, name in enumerate(taxa)}, dict[int, str]()
-    there, blocks = np.zeros((len(taxa), len(genes)), bool), []
-    for g, gene in enumerate(genes):
-        rows = [place[folded(taxon)] for taxon in gene.characters.taxa]
-        if len(set(rows)) < len(rows):
-            twice = next(taxon for taxon, row in zip(gene.characters.taxa, rows) if rows.count(row) > 1)
+    own_names = [[folded(taxon) for taxon in gene.characters.taxa] for gene in genes]
+    for gene, own in zip(genes, own_names):
+        if len(set(own)) < len(own):
+            twice = next(taxon for taxon, name in zip(gene.characters.taxa, own) if own.count(name) > 1)
             message = f"the taxon '{twice}' is there twice, in other capitals or blanks"
             raise InputError(message, file=gene.file, taxon=twice, hint="Rename one of them.")
-        own = gene.characters.matrix[:, gene.columns].astype(np.uint16)
-        own[own >= FIRST_SET] += len(sets)
-        sets |= {value + len(sets): members for value, members in gene.characters.sets.items()}
-        block = np.full((len(taxa), gene.n_sites), ord("?"), np.uint16)
-        block[rows] = own
-        there[rows, g] = True
-        blocks.append(block)
-    return Supermatrix(tuple(genes), tuple(taxa.values()), np.hstack(blocks), sets, there)
+    taxa, matrix, sets = side_by_side([gene.characters for gene in genes])
+    there = np.zeros((len(taxa), len(genes)), bool)
+    place = {name: i for i, name in enumerate(taxa)}
+    for g, own in enumerate(own_names):
+        there[[place[name] for name in own], g] = True
+    return Supermatrix(tuple(genes), tuple(taxa.values()), matrix, sets, there)
 
 
 def sequence_text(m: Supermatrix, row: int) -> str:
@@ -140,7 +131,7 @@ def _symbols(m: Supermatrix) -> str:
             found |= set("01")
         elif gene.datatype == "standard":
             own = gene.characters
-            found |= set(own.symbols or highest_symbol(own.matrix[:, gene.columns], dict(own.sets)))
+            found |= set(own.symbols or highest_symbol(own.matrix, dict(own.sets)))
     return f' symbols="{"".join(sorted(found))}"' if found else ""
 
 
