@@ -25,10 +25,13 @@ EXAMPLES = {
 
 
 def write_examples(folder: str, redo: bool = False) -> dict[str, str]:
-    """Write the example data to a folder that exists; file → what it is. Files that exist are replaced only
-    with redo: all are checked before any is written."""
-    if not Path(folder).is_dir():
-        raise InputError("there is no such folder", file=folder, hint="Make it first.")
+    """Write the example data to a folder, which is made; file → what it is. Files that exist are replaced
+    only with redo: all are checked before any is written."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "Choose another place."
+        raise InputError(f"no folder can be made: {error.strerror}", file=folder, hint=hint) from None
     place = next((one for one in _PLACES if (one / "primates.nex").is_file()), None)
     if place is None:
         raise InputError("this installation has no example data", hint="Install phloem again.")

@@ -28,7 +28,7 @@ _CHARACTERS = re.compile(r"begin\s+(data|characters)\b", re.IGNORECASE)
 _TREES = re.compile(r"begin\s+trees\b", re.IGNORECASE)
 _COMMENTS = re.compile(r"^(?:\[[^\]]*\]\s*)+")  # of a Newick file, before its tree
 _HEAD = 1 << 16
-_WARNINGS = threading.Lock()  # Python's list of warnings is one for all threads
+_WARNINGS = threading.RLock()  # Python's list of warnings is one for all threads
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,9 @@ def _identical(alignment: Alignment) -> tuple[tuple[str, ...], ...]:
 def dates_of_names(taxa: tuple[str, ...]) -> TipDates | None:
     """The sampling dates that the names carry, if all do, and not all the same."""
     try:
-        dates = dates_from_names(taxa)
+        with _WARNINGS, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a guess: what is odd about it is no news to anybody
+            dates = dates_from_names(taxa)
     except InputError:
         return None
     return dates if np.isfinite(dates.middle).all() and np.ptp(dates.middle) > 0 else None

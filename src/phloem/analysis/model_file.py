@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ USUAL_MODEL = {
     "doublet": "SH94K+FO+G4",
     "binary": "MK+G4",
 }
+_LONG = re.compile(r"\d+\.\d{5,}(?:e[-+]?\d+)?")
 _NAMES = {"model", "family", "counted"}
 _HEAD = f"# phloem {__version__}. --model @FILE takes these numbers as they are, and fits none of them.\n"
 
@@ -46,6 +48,11 @@ class ModelFile:
             f"family = {json.dumps(self.family)}\n"
             f"counted = {json.dumps(list(self.counted))}\n"
         )
+
+
+def shown_model(text: str) -> str:
+    """A model's text with numbers as short as people read them; files have all digits."""
+    return _LONG.sub(lambda found: f"{float(found[0]):.5g}", text)
 
 
 def text_of_parts(files: Mapping[str, ModelFile]) -> str:

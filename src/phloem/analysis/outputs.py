@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import unicodedata
 from collections.abc import Iterable
 
@@ -81,7 +82,8 @@ def _check_place(name: str, redo: bool) -> None:
         raise InputError("this file exists already", file=name, hint="Add --redo to replace it.")
     folder = os.path.dirname(os.path.realpath(name))
     if not os.path.isdir(folder):
-        raise InputError("its folder does not exist", file=name, hint="Make the folder first.")
+        hint = f"Make the folder first: mkdir -p {shlex.quote(folder)}"
+        raise InputError("its folder does not exist", file=name, hint=hint)
     if not os.access(folder, os.W_OK) or (exists and not os.access(name, os.W_OK)):
         raise InputError("this file cannot be written", file=name, hint="Choose another place.")
 

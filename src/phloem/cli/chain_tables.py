@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from phloem.analysis.mcmc import Progress as SamplerProgress
     from phloem.analysis.mcmc_record import Check, Diagnosis, LeftOut, TraceSummary
 
 
@@ -86,6 +88,8 @@ def chain_progress(console, written: Callable[[Any], None]):
     moves it while single draws are looked at (mcmc_draws.Told). written: is told the generations, too."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from phloem.cli.streams import minutely
+
     columns = (
         BarColumn(16),
         TextColumn("{task.fields[done]}"),
@@ -94,7 +98,7 @@ def chain_progress(console, written: Callable[[Any], None]):
         TimeRemainingColumn(compact=True),
     )
     bar, now_about = Progress(*columns, console=console, transient=True), [""]
-    task = bar.add_task("", total=None, done="", speed="", agreement="")
+    task, log = bar.add_task("", total=None, done="", speed="", agreement=""), minutely(console)
 
     def report(now) -> None:
         asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
@@ -107,6 +111,7 @@ def chain_progress(console, written: Callable[[Any], None]):
             speed=f"{now.speed:,.0f} chain-gen/s",
             agreement=agreement,
         )
+        log(_log_line(now))
         written(now)
 
     def told(what: str, done: int, n: int) -> None:
@@ -114,5 +119,19 @@ def chain_progress(console, written: Callable[[Any], None]):
             now_about[0] = what
             bar.reset(task, total=n, done="", speed="", agreement=what)
         bar.update(task, completed=done, done=f"{done:,}/{n:,} draws")
+        log(f"{what}: {done:,} of {n:,} draws")
 
     return bar, report, told
+
+
+def _log_line(now: SamplerProgress) -> str:
+    """How far chains are, for a file."""
+    from phloem.analysis.progress import in_words
+
+    told = [f"{now.generation:,} generations" + (f" of {now.total:,}" if now.total else "")]
+    told += [f"{now.speed:,.0f} chain-generations/s"]
+    if (found := now.diagnosis) is not None:
+        told += [f"ASDSF {found.asdsf:.4f}"] if found.asdsf == found.asdsf else []
+        told += [f"least ESS {found.ess:.0f} ({found.limiting})"] if found.ess == found.ess else []
+    told += [f"about {in_words(now.seconds_left)} left"] if now.total and isfinite(now.seconds_left) else []
+    return ", ".join(told)

@@ -6,7 +6,7 @@ import typer
 
 
 def examples(
-    folder: str = typer.Argument(".", help="Where the files go; it exists."),
+    folder: str = typer.Argument(".", help="Where the files go; made if need be."),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Example data for a folder: primates, carnivores, West Nile virus with its sampling dates."""

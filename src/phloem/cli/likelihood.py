@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import DEVICES, LINK, takes_data
-from phloem.cli.streams import message_console, print_result, print_table, report_console, require_stdout
+from phloem.cli.streams import (
+    message_console,
+    minutely,
+    print_result,
+    print_table,
+    report_console,
+    require_stdout,
+)
 
 if TYPE_CHECKING:
     from phloem.analysis.likelihood import Gradient, LikelihoodResult, Optimum
@@ -101,9 +108,10 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
     written = ProgressFile(path, settings.inputs)
     written.check(lambda: [file for file in (settings.out_tree, settings.json) if file not in (None, STDOUT)])
     with messages.status("computing …") as status:
+        show = status.update if messages.is_terminal else minutely(messages)
 
         def told(n: int, value: float) -> None:
-            status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}")
+            show(f"fitting: evaluation {n}, log-likelihood {value:.4f}")
             written.tell_fit(n, value)
 
         return run(
@@ -117,12 +125,15 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
 def _show(result: LikelihoodResult, console) -> None:
     from rich.text import Text
 
+    from phloem.analysis.model_file import shown_model
+
     data, engine = result.data, result.provenance["engine"]
     console.print(f"{data['taxa']} taxa, {data['sites']:,} sites, {data['patterns']:,} patterns")
     console.print(_reading(data))
     console.print(Text(f"tree: {result.tree_origin}"))
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']}"))
-    console.print(Text(f"{'fitted ' if result.optimum else ''}model: {result.model}"), soft_wrap=True)
+    fitted = "fitted " if result.optimum else ""
+    console.print(Text(f"{fitted}model: {shown_model(result.model)}"), soft_wrap=True)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     console.print(Text.assemble("log-likelihood: ", (f"{result.log_likelihood:.6f}", "bold")))

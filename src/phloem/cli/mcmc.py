@@ -265,6 +265,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
     from phloem.analysis.mcmc_data import prior_text
     from phloem.analysis.mcmc_options import command_line
     from phloem.analysis.mcmc_record import heating_text, length_text
+    from phloem.analysis.model_file import shown_model
     from phloem.cli.streams import terminal_width
 
     c = settings.chains
@@ -277,7 +278,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
             f"({alignment.alphabet.n_states} states), ambiguous characters: {settings.ambiguity}"
         )
         chosen = "" if settings.model or of_part else "  (default for this kind of data)"
-        show_line(f"model:   {data.models[name].text()}{chosen}")
+        show_line(f"model:   {shown_model(data.models[name].text())}{chosen}")
     if len(data.alignments) > 1 and settings.partitioned:
         shared = ", ".join(settings.link) or "no parameters"
         show_line(f"parts:   branch lengths {settings.linkage or 'proportional'}; shared: {shared}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import LINK, LINKAGE, takes_data
-from phloem.cli.streams import message_console, report_console, require_stdout
+from phloem.cli.streams import message_console, minutely, report_console, require_stdout
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
@@ -153,7 +153,7 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     written = ProgressFile(progress, inputs)
     written.check(lambda: files_of(settings) if genes else settings.files)
     with messages.status("reading …") as status:
-        told = written.teller(status.update)
+        told = written.teller(status.update if messages.is_terminal else minutely(messages))
         if genes:
             many = run_genes(settings, told, messages.print)
         else:
@@ -197,12 +197,13 @@ def _show_differences(result: MlDifferences) -> None:
     from rich.text import Text
 
     from phloem.analysis.ml_differences import data_line, round_lines, support_lines
+    from phloem.analysis.model_file import shown_model
 
     console, found = report_console(), result.found
     console.print(Text(f"{data_line(result)}; engine of differences"))  # why was told before it began
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
-    console.print(Text(f"fitted model: {found.model_text}"), soft_wrap=True)
+    console.print(Text(f"fitted model: {shown_model(found.model_text)}"), soft_wrap=True)
     value = f"{found.log_likelihood:.6f}"
     console.print(Text.assemble("log-likelihood: ", (value, "bold"), " (to the first order in lengths)"))
     for line in [*round_lines(found), *support_lines(found)]:
@@ -226,6 +227,7 @@ def _show(result: MlResult) -> None:
         start_lines,
         support_lines,
     )
+    from phloem.analysis.model_file import shown_model
 
     console, found = report_console(), result.found
     settings = result.settings
@@ -239,7 +241,7 @@ def _show(result: MlResult) -> None:
     if found is not None:
         optimum = found.optimum
         for line in part_lines(found.likelihood) or [f"fitted model: {model_text_of(optimum)}"]:
-            console.print(Text(line), soft_wrap=True)
+            console.print(Text(shown_model(line)), soft_wrap=True)
         console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
         console.print(criteria_line(optimum.aic, optimum.aicc, optimum.bic))
         if result.rows.n_copies:

@@ -11,6 +11,7 @@ import errno
 import os
 import shutil
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 USUAL_WIDTH = 80  # where the output is no terminal
 STDOUT_NAME = "standard output"
+LOG_EVERY = 60.0  # seconds between lines of progress in a file
 _FOLDED = 8  # columns of names, at least
 
 _PLAIN = "phloem_plain"
@@ -155,11 +157,27 @@ def _least_width(console: Console, column: Column) -> int:
     return max(size.maximum if column.no_wrap else size.minimum for size in found)
 
 
+def minutely(console: Console) -> Callable[[str], None]:
+    """Prints a line of progress, one a minute and the first after a minute, where standard error is no
+    terminal but the log of a batch job, say. A terminal is shown a bar, and these lines are not for it."""
+    if console.is_terminal:
+        return lambda text: None
+    due = time.monotonic() + LOG_EVERY
+
+    def tell(text: str) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            console.print(text)
+            due = time.monotonic() + LOG_EVERY
+
+    return tell
+
+
 @contextmanager
 def shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, int], None]]:
     """Yields progress(step, done, total), total 0 where it is not known; `first` is shown at once.
 
-    One line, which goes when all is done. Nothing is written where the console is not a terminal.
+    One line, which goes when all is done; a line a minute where the console is not a terminal.
     """
     from rich.progress import (
         BarColumn,
@@ -172,7 +190,8 @@ def shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, in
     )
 
     if not console.is_terminal:
-        yield lambda step, done, total: None
+        log = minutely(console)
+        yield lambda step, done, total: log(f"{step}: {done:,} of {total:,}" if total else f"{step} …")
         return
     columns = (
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TaskProgressColumn(),

@@ -231,6 +231,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     from textwrap import fill
 
     from phloem.analysis.mcmc_record import length_text
+    from phloem.analysis.model_file import shown_model
     from phloem.analysis.time import family_text
     from phloem.analysis.time_record import model_text
     from phloem.cli.mcmc import show_line
@@ -241,7 +242,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
         show_line(f"note:    {text}")
     letters = ", ".join(dict.fromkeys(own.alphabet.kind for own in data.alignments))
     show_line(f"{len(data.taxa)} taxa, {data.n_sites:,} sites, {letters}")
-    show_line(fill(f"model:   {model_text(model)}", terminal_width(), subsequent_indent=" " * 9))
+    show_line(fill(f"model:   {shown_model(model_text(model))}", terminal_width(), subsequent_indent=" " * 9))
     if len(model.engine.parts) > 1:
         show_line(f"parts:   {_parts_text(settings, data)}")
     if data.dates is None:

@@ -136,8 +136,9 @@ def warn_of_commands(blocks: Iterable[Block], quiet: bool = False) -> None:
     holders = [name for name in SET_HOLDERS if not (quiet and name == "mrbayes")]
     for block in (one for one in blocks if one.name in holders):
         for command in block.commands:
-            marked = command.name != "exset" or "*" in command.arguments.split("=")[0]
-            if command.name in _CHANGES and marked:
+            name, _, members = command.arguments.partition("=")
+            obeyed = command.name == "exset" and ("*" not in name or not members.strip())
+            if command.name in _CHANGES and not obeyed:
                 told = f"{command.name.upper()} in block '{block.name}' is not obeyed: all is read"
                 warn_of_line(block.source, command.line, f"{told} (--sites chooses sites)")
         others = [c.name.upper()[:20] for c in block.commands if c.name not in (*_READ, *_CHANGES)]

@@ -50,7 +50,7 @@ def read_nexus_trees(source: SourceText, *, allow_negative: bool = False) -> lis
     for block in (block for block in blocks if block.name == "trees"):
         trees += _block_trees(block, _taxa_of(blocks, block), allow_negative)
     if not trees:
-        hint = "Give a file with 'begin trees; tree name = (…);'."
+        hint = "Give a file with 'begin trees; tree name = (…);'; phloem ml makes a tree of an alignment."
         raise source.error("the NEXUS file contains no tree", 0, hint=hint)
     return trees
 

@@ -35,7 +35,7 @@ class TraceSummary:
     mean, sd: over the pooled draws of all runs. hpd_low, hpd_high: shortest interval that holds `mass` of
     them. ess: bulk, ess_tail: of the 5% and 95% quantiles; r_hat: rank-normalised split R̂. mcse: Monte Carlo
     standard error of the mean. ess and r_hat are NaN for a number that never changed, and r_hat for a single
-    run is that of its halves.
+    run is that of its quarters.
     """
 
     names: tuple[str, ...]
@@ -72,10 +72,11 @@ def trace_summary(names: tuple[str, ...], draws: np.ndarray, mass: float = 0.95)
     intervals = np.array([hpd_interval(column, mass) for column in pooled.T]).reshape(-1, 2)
     ess, r_hat = mixing(draws)
     tail, _ = mixing(draws, "tail")
-    sd = pooled.std(axis=0, ddof=1)
+    from_first = pooled - pooled[0]  # so that a number that is held has its own value as mean, and no spread
+    sd = from_first.std(axis=0, ddof=1)
     return TraceSummary(
         names=tuple(names),
-        mean=pooled.mean(axis=0),
+        mean=pooled[0] + from_first.mean(axis=0),
         sd=sd,
         hpd_low=intervals[:, 0],
         hpd_high=intervals[:, 1],
@@ -99,5 +100,7 @@ def mixing(draws: np.ndarray, part: Literal["bulk", "tail"] = "bulk") -> tuple[n
         quantiles = {} if part == "bulk" else {"prob": (0.05, 0.95)}
         with np.errstate(divide="ignore", invalid="ignore"):
             ess[moving] = array_stats.ess(x, chain_axis=1, draw_axis=2, method=part, **quantiles)
+            if len(draws) == 1:  # the library wants two chains, and splits each once more
+                x = x[:, 0, x.shape[2] % 2 :].reshape(len(moving), 2, -1)
             r_hat[moving] = array_stats.rhat(x, chain_axis=1, draw_axis=2, method="rank")
     return ess, r_hat

@@ -33,9 +33,11 @@ def test_they_are_written_once(tmp_path):
     assert (tmp_path / "primates.nex").read_text() != "mine"
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match="no such folder"):
-        write_examples(str(tmp_path / "none"))
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    write_examples(str(tmp_path / "new" / "one"))
+    assert (tmp_path / "new" / "one" / "primates.nex").is_file()
+    with pytest.raises(InputError, match="no folder can be made"):
+        write_examples(str(tmp_path / "new" / "one" / "primates.nex"))
 
 
 def test_the_repositorys_own_are_never_written_over():

@@ -44,6 +44,20 @@ def test_effective_sample_size_of_an_autoregression(rho):
     assert r_hat[0] < 1.01
 
 
+def test_a_single_run_is_compared_with_itself():
+    rng = np.random.default_rng(3)
+    steady, drifting = rng.normal(size=901), rng.normal(size=901) + np.linspace(0.0, 3.0, 901)
+    r_hat = mixing(np.stack([steady, drifting], axis=1)[None])[1]
+    assert r_hat[0] < 1.01
+    assert r_hat[1] > 1.2
+
+
+def test_a_number_that_is_held_is_its_own_mean():
+    found = trace_summary(("held",), np.full((2, 1000, 1), 7.9e-4))
+    assert (found.mean[0], found.sd[0]) == (7.9e-4, 0.0)
+    assert found.texts(0) == ("0.00079", "0.00079", "0.00079")
+
+
 def test_runs_in_different_places_have_a_large_r_hat():
     draws = np.random.default_rng(1).normal(size=(2, 500, 1)) + np.array([0.0, 3.0])[:, None, None]
     assert mixing(draws)[1][0] > 1.5
