@@ -46,6 +46,14 @@ class _Files(IndexDataCacheFile):
         super().__init__(folder, base, digest)
         self._version = f"{numba.__version__} {digest}"
 
+    def _load_index(self) -> dict[Any, str]:
+        """Types of arguments may name records that their own files no longer have, which a function need not
+        import: what it was compiled for then is of no use."""
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
     def save(self, key: Any, data: Any) -> None:
         known, stamp = self._load_index(), self._source_stamp[:12]
         name = self._data_name_pattern.replace("{number:d}", f"{stamp}-{_digest_of(self._dump(key))}")

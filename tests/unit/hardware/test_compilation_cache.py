@@ -91,6 +91,24 @@ def test_files_of_sources_of_before_are_removed(tmp_path):
     assert (old.load("types"), new.load("types"), beside.load("types")) == (None, "new code", "code")
 
 
+class Record:
+    """What code was compiled for."""
+
+
+def test_an_index_that_names_a_record_that_is_gone_is_empty(tmp_path, monkeypatch):
+    """As after an upgrade that renames one, of a function whose own file does not import it."""
+    before = kept._Files(str(tmp_path), "some", "0" * 64)
+    before.save(Record, "code")
+    assert before.load(Record) == "code"
+    monkeypatch.delitem(globals(), "Record")
+    after = kept._Files(str(tmp_path), "some", "0" * 64)
+    with pytest.raises(AttributeError):  # the control: Numba's
+        IndexDataCacheFile._load_index(after)
+    assert after.load("types") is None
+    after.save("types", "new code")
+    assert after.load("types") == "new code"
+
+
 LINKED = """
 from phloem.hardware.numba_compile import compiled
 

@@ -145,6 +145,8 @@ WALKED = {
     "wilson_balding": 0.3, "up_down": 0.3, "tree_scaler": 0.3, "root_height": 0.5,
 }  # fmt: skip
 """Factors of weights where walks do the same at a fifth of the price; they are of whole trees' many steps."""
+OF_PLACES = "parsimony_spr", "learnt_spr"
+"""Moves that choose among all places of a subtree."""
 SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be
 
@@ -222,7 +224,7 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
         moved = there["model"] and name in model.of_substitution and model.space.blocks[m.block].n_coordinates
         often = SELDOM if moved else 1.0
         return m.move.weight * often * (0.5 if there["walks"] else 1.0)
-    if "characters" in m.move.needs:
+    if m.name in OF_PLACES:
         most = 0.4 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known
         return m.move.weight * min(most, model.n_tips / 50)  # a place or two of each subtree's many
     # heights mix by few trajectories, topologies of very many taxa by very many moves, which cost little

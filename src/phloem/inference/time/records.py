@@ -48,6 +48,18 @@ OF_LIKELIHOOD, OF_PRIOR = range(2)
 OF_HEIGHT, OF_RATE = range(2)
 
 
+class KnownPlaces(NamedTuple):
+    """What moves know of where subtrees were (compiled/known_places.py). keys: (N,) uint64 of the sets of
+    tips below nodes, of which those of tips are read; below: (N,) uint64, to work in. table, ages, looks:
+    TimeState.place, place_ages, place_looks."""
+
+    keys: np.ndarray
+    below: np.ndarray
+    table: np.ndarray
+    ages: np.ndarray
+    looks: np.ndarray
+
+
 class Blocks(NamedTuple):
     """first, size: (b,) int64 of the numbers; coordinate: (b,) int64 first of the coordinates; support: (b,)
     int64; low, high: (b,) bounds; taken: (3, b) uint8, 1 where a Hamiltonian move changes them: JOINT all
@@ -163,8 +175,11 @@ class TimeState(NamedTuple):
     can judge, undefined_last: (4 + n,) the last one (inference/mcmc/undefined.py). generation: (1,). steps:
     (3, 5) of the Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean, square
     (1 + K, E): since the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,): where
-    it is not. number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64
-    trajectories that left their range, and diverged_at (N,) at which node the slope was largest then.
+    it is not. place: (P,) uint64 keys of subtrees beside others, 0: free; place_ages (P, 3), place_looks
+    (1,): at how many looks of how many one was there, mean and sum of squares of the age of both, in the
+    warm-up after its first window. number_seen (1,), number_mean, number_square, number_variance (m,).
+    diverged: (3,) int64 trajectories that left their range, and diverged_at (N,) at which node the slope was
+    largest then.
     sequences: (T-1, W) of ancestors, and category: (S,) of every site's rate, where these are sampled;
     log_likelihood is then with them (ancestors/sequences.py)."""
 
@@ -197,6 +212,9 @@ class TimeState(NamedTuple):
     square: np.ndarray
     variance: np.ndarray
     usual: np.ndarray
+    place: np.ndarray
+    place_ages: np.ndarray
+    place_looks: np.ndarray
     number_seen: np.ndarray
     number_mean: np.ndarray
     number_square: np.ndarray

@@ -273,6 +273,8 @@ def end_piece(run: Run, here: Stretch) -> None:
     """And after them."""
     if run.generation in here.edges:
         end_window(run.state)
+        if run.generation == here.edges[0] and len(here.edges) > 1:
+            forget_places(run.state)  # of the way from a random tree
 
 
 def work(run: Run, n: int, here: Stretch, heat: float = 1.0) -> None:
@@ -353,6 +355,11 @@ def end_window(state: TimeState) -> None:
     for array in (seen, state.mean, state.square, state.number_seen, state.number_mean, state.number_square):
         array[:] = 0.0
     seek_steps(state)
+
+
+def forget_places(state: TimeState) -> None:
+    """Learn anew where subtrees are."""
+    state.place[:], state.place_ages[:], state.place_looks[:] = 0, 0.0, 0.0
 
 
 def seek_steps(state: TimeState) -> None:

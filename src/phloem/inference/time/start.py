@@ -60,7 +60,7 @@ from phloem.tree.dated import DatedTree, random_dated_tree
 
 SUPPORT = {"positive": POSITIVE, "unit": UNIT, "interval": INTERVAL, "real": REAL, "simplex": SIMPLEX}
 START_STEP, START_SCALE = 0.1, 0.1
-ENTRIES_A_NODE = 512  # of the table of clades
+ENTRIES_A_NODE, PLACES_A_NODE = 512, 256  # of the tables of clades, and of where they are
 MANY_NUMBERS = 16  # coordinates of a substitution model that has Hamiltonian moves of its own
 
 
@@ -304,6 +304,9 @@ def time_state(
         square=np.zeros((rows, entries)),
         variance=np.zeros((rows, entries)),
         usual=np.array([START_SCALE**2] + [1.0] * model.n_clocks),
+        place=np.zeros(PLACES_A_NODE * n, np.uint64),
+        place_ages=np.zeros((PLACES_A_NODE * n, 3)),
+        place_looks=np.zeros(1),
         number_seen=np.zeros(1),
         number_mean=np.zeros(m),
         number_square=np.zeros(m),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,9 +20,11 @@ from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.inference.mcmc.start import stream
 from phloem.inference.time.compiled.dispatch import Proposal
 from phloem.inference.time.compiled.groups import Grouped, follow, groups_follow, one_exchanged
+from phloem.inference.time.compiled.known_places import entry, place_key
 from phloem.inference.time.field import Field
 from phloem.inference.time.move_table import registered
 from phloem.inference.time.moves import parsimony_spr
+from phloem.inference.time.records import KnownPlaces
 from phloem.tree.dated import dated_tree, random_dated_tree
 from unit.inference.mcmc.test_walks import characters
 
@@ -30,6 +33,25 @@ SIZE, SPREAD_RATE = 3.0, 2.0
 DRAWS = 2500
 ROOM = characters(5)
 _X, _I = np.zeros(0), np.zeros(0, np.int64)
+
+
+def known_places():
+    """Two in three of all pairs of clades of five tips as if they had been beside each other, at all ages."""
+    rng = np.random.default_rng(8)
+    keys = np.append(rng.integers(1, 2**63, 5).astype(np.uint64), np.zeros(4, np.uint64))
+    of = [keys[:5][[members >> k & 1 == 1 for k in range(5)]].sum() for members in range(32)]
+    table, ages = np.zeros(1009, np.uint64), np.zeros((1009, 3))
+    for a, b in product(range(1, 32), repeat=2):
+        if a & b == 0 and rng.uniform() < 2 / 3:
+            key = np.uint64(place_key(of[a], of[b]))
+            at, looks = entry(table, key), rng.integers(1, 30)
+            table[at] = key
+            mean = rng.uniform(3.0, 9.0)
+            ages[at] = looks, mean, looks * (mean * rng.uniform(0.1, 0.6)) ** 2
+    return KnownPlaces(keys, np.zeros(9, np.uint64), table, ages, np.array([30.0]))
+
+
+KNOWN = known_places()
 NO_FIELD = Field(0, _X, 0, 0, _X, _X, _X, np.zeros((7, 0)), 0.0, _I, np.zeros((4, 0)), 0)
 TUNING = {"subtree_slide": 1.5, "subtree_leap": 1.5, "tree_scaler": 0.4, "up_down": 0.6, "root_height": 1.5}
 
@@ -123,7 +145,7 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
         tree.heights.copy(), tree.order.copy(), *with_row(point), point.values.copy(),
         np.arange(0, 2 * k, 2), np.arange(1, 2 * k, 2), free, k - 1, kind, 0, np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
-        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room, NO_FIELD, np.ones(2),
+        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room, NO_FIELD, KNOWN, np.ones(2),
     )  # fmt: skip
 
 
@@ -191,6 +213,7 @@ def draws(uncertain: bool = False) -> list[Point]:
 
 
 WITH_RATIO = (
+    "learnt_spr",
     "parsimony_spr",
     "root_height",
     "sampled_ancestor",

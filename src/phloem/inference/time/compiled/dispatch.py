@@ -13,6 +13,7 @@ from phloem.inference.time import (
     moves,  # noqa: F401
 )
 from phloem.inference.time.field import Field
+from phloem.inference.time.records import KnownPlaces
 
 
 class Proposal(NamedTuple):
@@ -26,7 +27,7 @@ class Proposal(NamedTuple):
     density.clocks.STRICT, …. tree_first: the first of the tree prior's numbers. groups: (K,). tip_bounds: (T,
     2) of heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work in.
     parsimony: the characters, empty where no move asks for them, its per_length (K,). field: sizes of
-    neighbouring times. power: of likelihood and prior, as TimeScratch has it."""
+    neighbouring times. known: places of burn-in. power: of likelihood and prior, as TimeScratch has it."""
 
     n_tips: int
     rng: np.ndarray
@@ -57,6 +58,7 @@ class Proposal(NamedTuple):
     spots: np.ndarray
     parsimony: ParsimonyRoom
     field: Field
+    known: KnownPlaces
     power: np.ndarray
 
 

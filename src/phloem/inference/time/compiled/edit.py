@@ -11,6 +11,8 @@ import math
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
 
+MANY, NEARBY = 300, 0.75  # taxa from where, and how often, only places below a cut are weighed
+
 
 @uncounted
 def sibling(p, x):
@@ -151,6 +153,16 @@ def lineages_below(p, start, height, n):
             p.stack[size], p.stack[size + 1] = p.left[x], p.right[x]
             size += 2
     return n
+
+
+@uncounted
+def below_cut(p, x, height):
+    """The node above x, or x, whose branch a cut at a height goes through; -1 where the cut is below x."""
+    if p.heights[x] >= height:
+        return -1
+    while p.parent[x] >= 0 and p.heights[p.parent[x]] < height:
+        x = p.parent[x]
+    return x
 
 
 @uncounted

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from phloem.density import clocks, heights
 from phloem.density.clocks import WHITE_NOISE
 from phloem.density.local_clocks import Branches
@@ -36,6 +34,7 @@ from phloem.inference.time.compiled.coordinates import (
 )
 from phloem.inference.time.compiled.crossings import drift, set_cells
 from phloem.inference.time.compiled.density import log_spread
+from phloem.inference.time.compiled.known_places import entry, learn_places
 from phloem.inference.time.records import (
     CENTRE,
     COUNT,
@@ -75,24 +74,12 @@ lengths_along, pull_back_along = LENGTHS_ALONG.call, PULL_BACK_ALONG.call
 
 
 @uncounted
-def clade_entry(state, key):
-    """Where a clade is in the table, or the free place where it would be; -1 where there is none."""
-    size = state.clade.shape[0]
-    at = np.int64(key % np.uint64(size))
-    for _ in range(64):
-        if state.clade[at] == key or state.clade[at] == 0:
-            return at
-        at = at + 1 if at + 1 < size else 0
-    return -1
-
-
-@uncounted
 def set_scales(data, state, scratch, which):
     """scratch.scale (D,): 0 for coordinates that the move does not change."""
     n, scale, clock, rows = state.parent.shape[1], scratch.scale, data.clock, state.usual.shape[0]
     slot, with_rates = state.slot[0], which == JOINT and clock.smooth == 1
     for x in range(n):
-        at = clade_entry(state, scratch.keys[x])
+        at = entry(state.clade, scratch.keys[x])
         known = at >= 0 and state.clade[at] == scratch.keys[x]
         for row in range(rows):
             there = with_rates and state.parent[slot, x] >= 0
@@ -387,8 +374,10 @@ def learn_scales(data, state, scratch):
         off = y[first + i] - state.number_mean[i]
         state.number_mean[i] += off / state.number_seen[0]
         state.number_square[i] += off * (y[first + i] - state.number_mean[i])
+    tree = state.parent[old], state.left[old], state.right[old], state.heights[old]
+    learn_places(state.place, state.place_ages, state.place_looks, tree, scratch.keys)
     for x in range(n):
-        at = clade_entry(state, scratch.keys[x])
+        at = entry(state.clade, scratch.keys[x])
         if at < 0 or y[x] == -math.inf:
             continue
         state.clade[at] = scratch.keys[x]

@@ -73,6 +73,7 @@ from phloem.inference.time.records import (
     TOUCHED,
     UNDEFINED,
     WAITING,
+    KnownPlaces,
 )
 
 FINISHED, WAITS = range(2)
@@ -280,13 +281,14 @@ def _propose(data, state, scratch, move):
         block = data.moves.block[move]
         first, size = data.blocks.first[block], data.blocks.size[block]
         low, high = data.blocks.low[block], data.blocks.high[block]
+    known = KnownPlaces(scratch.keys, scratch.new_keys, state.place, state.place_ages, state.place_looks)
     proposal = Proposal(
         data.n_tips, state.rng, state.tuning[move], low, high, state.values[new, first : first + size],
         scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
         state.order[new], state.deviations[new, own], state.deviations[new], state.values[new],
         data.clock.rate, data.clock.spread, data.clock.free, own, data.clock.kind, data.tree_first,
         state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
-        scratch.parsimony, scratch.field, scratch.power,
+        scratch.parsimony, scratch.field, known, scratch.power,
     )  # fmt: skip
     return propose_kind(data.moves.kind[move], by_reference(proposal))
 

@@ -16,6 +16,9 @@ from phloem.inference.mcmc.compiled.parsimony import (
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.time.compiled.density import log_spread
 from phloem.inference.time.compiled.edit import (
+    MANY,
+    NEARBY,
+    below_cut,
     graft,
     log_range,
     parent_is_held,
@@ -26,7 +29,6 @@ from phloem.inference.time.compiled.edit import (
 from phloem.inference.time.move_table import Move
 
 PIECES = 4  # of a branch, times within which are as good as the one in the middle
-MANY, NEARBY = 300, 0.75  # taxa from where, and how often, only places below a cut are weighed
 SOFT = 0.4  # what a change costs in every second proposal, of its price
 LOOSE, CLOCKLIKE = 1.0, 1e6  # shapes of changes where rates depend on each other, and where they are alike
 
@@ -66,16 +68,6 @@ def parsimony_spr(p):
         return -math.inf
     graft(p, i, q, j, height)
     return ratio
-
-
-@uncounted
-def below_cut(p, x, height):
-    """The node above x, or x, whose branch a cut at a height goes through; -1 where the cut is below x."""
-    if p.heights[x] >= height:
-        return -1
-    while p.parent[x] >= 0 and p.heights[p.parent[x]] < height:
-        x = p.parent[x]
-    return x
 
 
 @uncounted
