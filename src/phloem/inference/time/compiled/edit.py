@@ -166,6 +166,17 @@ def below_cut(p, x, height):
 
 
 @uncounted
+def top_of_places(p, s):
+    """At or below which node places are weighed for a subtree cut off from above s: the root, of MANY taxa
+    mostly the one below a cut through all branches at a height, uniform below the root; -1 where that cut is
+    below s. It is the same from whichever place below the cut the subtree comes."""
+    top = root_above(p, s)
+    if p.n_tips >= MANY and uniform(p.rng) < NEARBY:
+        top = below_cut(p, s, p.heights[top] * uniform(p.rng))
+    return top
+
+
+@uncounted
 def branches_above(p, root, i):
     """Branches of the tree of a root that reach above node i: into p.edges. Returns their number."""
     p.stack[0], size, n = root, 1, 0

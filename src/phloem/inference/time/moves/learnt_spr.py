@@ -7,9 +7,6 @@ import math
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.time.compiled.edit import (
-    MANY,
-    NEARBY,
-    below_cut,
     branches_above,
     graft,
     height_above,
@@ -17,7 +14,7 @@ from phloem.inference.time.compiled.edit import (
     parent_is_held,
     prune,
     random_subtree,
-    root_above,
+    top_of_places,
 )
 from phloem.inference.time.compiled.known_places import age_there, name_clades, seen_share
 from phloem.inference.time.move_table import Move
@@ -39,11 +36,9 @@ def learnt_spr(p):
         return -math.inf
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
-    top = root_above(p, s)
-    if p.n_tips >= MANY and uniform(p.rng) < NEARBY:
-        top = below_cut(p, s, p.heights[top] * uniform(p.rng))
-        if top < 0:
-            return -math.inf
+    top = top_of_places(p, s)
+    if top < 0:
+        return -math.inf
     name_clades(p)
     j = drawn_branch(p, i, top)
     if j == s:

@@ -16,15 +16,12 @@ from phloem.inference.mcmc.compiled.parsimony import (
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.time.compiled.density import log_spread
 from phloem.inference.time.compiled.edit import (
-    MANY,
-    NEARBY,
-    below_cut,
     graft,
     log_range,
     parent_is_held,
     prune,
     random_subtree,
-    root_above,
+    top_of_places,
 )
 from phloem.inference.time.move_table import Move
 
@@ -58,11 +55,9 @@ def parsimony_spr(p):
         return -math.inf
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
-    top = root_above(p, s)
-    if p.n_tips >= MANY and uniform(p.rng) < NEARBY:
-        top = below_cut(p, s, p.heights[top] * uniform(p.rng))
-        if top < 0:
-            return -math.inf
+    top = top_of_places(p, s)
+    if top < 0:
+        return -math.inf
     j, height, ratio = drawn_graft(p, i, q, s, before, top)
     if j < 0:
         return -math.inf
