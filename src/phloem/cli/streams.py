@@ -167,7 +167,7 @@ def minutely(console: Console) -> Callable[[str], None]:
     def tell(text: str) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            console.print(text)
+            console.print(text, soft_wrap=True)
             due = time.monotonic() + LOG_EVERY
 
     return tell
