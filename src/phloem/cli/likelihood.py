@@ -9,11 +9,11 @@ import typer
 from phloem.cli.data_options import DEVICES, LINK, takes_data
 from phloem.cli.streams import (
     message_console,
-    minutely,
     print_result,
     print_table,
     report_console,
     require_stdout,
+    told_by,
 )
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
     written = ProgressFile(path, settings.inputs)
     written.check(lambda: [file for file in (settings.out_tree, settings.json) if file not in (None, STDOUT)])
     with messages.status("computing …") as status:
-        show = status.update if messages.is_terminal else minutely(messages)
+        show = told_by(messages, status)
 
         def told(n: int, value: float) -> None:
             show(f"fitting: evaluation {n}, log-likelihood {value:.4f}")

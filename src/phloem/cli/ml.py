@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import LINK, LINKAGE, takes_data
-from phloem.cli.streams import message_console, minutely, report_console, require_stdout
+from phloem.cli.streams import message_console, report_console, require_stdout, told_by
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
@@ -153,7 +153,7 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     written = ProgressFile(progress, inputs)
     written.check(lambda: files_of(settings) if genes else settings.files)
     with messages.status("reading …") as status:
-        told = written.teller(status.update if messages.is_terminal else minutely(messages))
+        told = written.teller(told_by(messages, status))
         if genes:
             many = run_genes(settings, told, messages.print)
         else:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.status import Status
     from rich.table import Column, Table
 
 USUAL_WIDTH = 80  # where the output is no terminal
@@ -171,6 +172,11 @@ def minutely(console: Console) -> Callable[[str], None]:
             due = time.monotonic() + LOG_EVERY
 
     return tell
+
+
+def told_by(console: Console, status: Status) -> Callable[[str], None]:
+    """What tells how far it is: a terminal by a status line, a file by a line a minute."""
+    return status.update if console.is_terminal else minutely(console)
 
 
 @contextmanager
