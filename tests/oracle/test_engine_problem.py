@@ -27,6 +27,7 @@ TREE = parse_trees("(a:0.1,b:0.25,c:0.4);")[0]
     [
         ("dna", DNA, "GTR{1.2,4.0,0.7,0.9,5.0}+F+I{0.15}+G4{0.8}"),
         ("dna", DNA, "JC+COV{switch_on=0.5,switch_off=0.8}"),
+        ("dna", DNA, "HKY{3}+F+COV{switch_on=0.5,switch_off=0.8}*G3{0.4}"),
         ("dna", DNA, "HKY{3}+F+R2{0.3,0.2,0.7,1.5}"),
         ("binary", BINARY, "MK+F+G2{0.5}"),
         ("binary", {t: s.replace("?", "0") for t, s in BINARY.items()}, "MKV"),

@@ -38,6 +38,7 @@ MODELS = {
     "free rates of sites": ("dna", "TN93+FO+R3"),
     "hidden classes": ("dna", "HKY+FO+MM2"),
     "covarion": ("dna", "JC+COV+G2"),
+    "covarion with rates": ("dna", "JC+COV*G2"),
     "frequencies at codon positions": ("codon", "GY94+FO3X4"),
     "a mixture": ("dna", "MIX{HKY+FO,JC}+G2"),
 }

@@ -14,6 +14,7 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError, in_file
 from phloem.io.input_file import read_input
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.model.markov_modulated import RatesOfSubstitutions
 from phloem.model.model import Model
 from phloem.model.site_rates import GammaRates
 
@@ -93,7 +94,9 @@ def require_gamma_used(gamma: Literal["mean", "median"], models: Iterable[Model]
 
 
 def has_medians(model: Model) -> bool:
-    categories = model.site_rates.categories
+    mixture = model.mixture
+    within = isinstance(mixture, RatesOfSubstitutions)
+    categories = mixture.categories if within else model.site_rates.categories
     return isinstance(categories, GammaRates) and categories.kind == "median"
 
 

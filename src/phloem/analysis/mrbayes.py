@@ -24,7 +24,7 @@ from phloem.analysis.mrbayes_dated import (
 )
 from phloem.analysis.mrbayes_divisions import GENETIC_CODES, NUCLEOTIDES, Division, Setting
 from phloem.analysis.mrbayes_execute import executed
-from phloem.analysis.mrbayes_models import DivisionModel, check_supported, division_model
+from phloem.analysis.mrbayes_models import DivisionModel, check_supported, division_model, has_covarion
 from phloem.analysis.mrbayes_parts import Groups, branch_prior, linked_groups, options_of_parts, priors_of
 from phloem.analysis.mrbayes_report import Reports
 from phloem.analysis.mrbayes_sets import Sets
@@ -320,6 +320,8 @@ class _Analysis:
         found |= self.starts.options(self.topology, self.chains.get("starttree"), self.notes)
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
+        if any(has_covarion(d) and d.value("rates").word in ("propinv", "invgamma") for d in divisions):
+            self.notes.append("rates: no invariable sites beside covarion=yes, as in MrBayes")
         if unseen:
             found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()

@@ -95,6 +95,13 @@ def check_supported(division: Division) -> None:
         )  # fmt: skip
 
 
+def has_covarion(division: Division) -> bool:
+    """Whether LSET COVARION holds for these data."""
+    if division.value("covarion").word != "yes" or division.codon or division.doublet:
+        return False
+    return division.datatype in (*NUCLEOTIDES, "protein")
+
+
 class _Builder:
     """Puts one division's model together."""
 
@@ -135,11 +142,13 @@ class _Builder:
             self.priors[name] = f"dirichlet({','.join(f'{x:g}' for x in numbers)})"
 
     def rates(self) -> str:
-        """+I and +G of what LSET RATES says; standard and restriction data have no +I, codons neither."""
+        """+I and +G of what LSET RATES says; standard and restriction data have no +I, codons and covarion
+        neither. Rates under covarion are those of substitutions alone, *G."""
         word, text = self.d.value("rates").word, ""
         if self.d.codon:
             return ""
-        if word in ("propinv", "invgamma") and self.d.datatype not in ("standard", "binary"):
+        invariable = self.d.datatype not in ("standard", "binary") and not has_covarion(self.d)
+        if word in ("propinv", "invgamma") and invariable:
             text += "+I" + self.fixed("pinvarpr", 1)
             self.note("pinvar", "pinvarpr")
             if self.d.value("pinvarpr").word == "uniform":
@@ -148,7 +157,7 @@ class _Builder:
             text += self._rate_classes("G", "ngammacat", "shape", "alpha")
         if word == "lnorm":
             text += self._rate_classes("LN", "nlnormcat", "sigma", "sigma")
-        return text
+        return text.replace("+", "*", 1) if has_covarion(self.d) else text
 
     def _rate_classes(self, suffix: str, classes: str, noted: str, parameter: str) -> str:
         """So many classes of rates, whose shape has MrBayes' shapepr."""
@@ -160,14 +169,8 @@ class _Builder:
         return f"+{suffix}{categories}" + self.fixed("shapepr", 1)
 
     def covarion(self) -> str:
-        if self.d.value("covarion").word != "yes" or self.d.codon or self.d.doublet:
+        if not has_covarion(self.d):
             return ""
-        if self.d.datatype not in (*NUCLEOTIDES, "protein"):
-            return ""
-        if self.d.value("rates").word != "equal":
-            told = "covarion with rates that differ among sites is not supported"
-            hint = "Choose rates=equal; MrBayes' switching has no part in the rates of sites, phloem's has."
-            raise self.d.refuse("covarion", told, hint)
         density = self.d.value("covswitchpr").word
         fixed = self.fixed("covswitchpr", 2)
         self.note("switchrates", "covswitchpr")

@@ -22,6 +22,7 @@ from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import Gradient, engine_problem, require_finite, require_possible
 from phloem.likelihood.state import Branches, State, by_element, initial_state
 from phloem.model.codon_sites import CodonSites
+from phloem.model.markov_modulated import RatesOfSubstitutions
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.pruning.grid import OnRanks, chosen
@@ -180,11 +181,14 @@ class TreeLikelihood:
     @property
     def category_rates(self) -> np.ndarray:
         """(C,) of the categories of site_categories but the last, whose rate is 0."""
-        return self._accepted.point.site_model.rates
+        point = self._accepted.point
+        if isinstance(self.model.mixture, RatesOfSubstitutions):  # there they are in the processes
+            return self.model.mixture.categories.evaluate(point.values)[0]
+        return point.site_model.rates
 
     def site_rates(self) -> np.ndarray:
         """(L,) posterior mean rates of sites, invariable ones at 0 (Yang and Wang 1995, Genetics 139:993)."""
-        return self._accepted.point.site_model.rates @ self.site_categories()[:-1]
+        return self.category_rates @ self.site_categories()[:-1]
 
     def site_omegas(self) -> np.ndarray | None:
         """(2, L) posterior probability that ω > 1 and mean ω of every codon, at these numbers (naive

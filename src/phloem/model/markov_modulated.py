@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from phloem.errors import ModelError
+from phloem.model.mixture import MixtureGradient, MixtureNumbers
 from phloem.model.record import Parameter, Values, simplex, softmax_gradient
-from phloem.model.site_rates import mean_one, mean_one_adjoint
+from phloem.model.site_rates import Categories, mean_one, mean_one_adjoint
 from phloem.model.substitution import Gradient, Process, SubstitutionFamily, Term
 
 
@@ -124,21 +125,79 @@ class MarkovModulated:
         return np.tile(np.arange(self.base.n_states), self.switching.n_classes)
 
     def evaluate(self, values: Values) -> Process:
+        substitutions, switches, frequencies, reversible = self.pieces(values)
+        return Process(substitutions + switches, frequencies, reversible)
+
+    def pieces(self, values: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+        """diag(ρ) ⊗ Q_base, G ⊗ I, π, and whether the process is reversible."""
         base = self.base.evaluate(values)
         rates, weights, generator = self.switching.evaluate(values)
-        q = np.kron(np.diag(rates), base.rate_matrix) + np.kron(generator, np.eye(self.base.n_states))
-        return Process(q, np.kron(weights, base.frequencies), base.reversible)
+        substitutions = np.kron(np.diag(rates), base.rate_matrix)
+        switches = np.kron(generator, np.eye(self.base.n_states))
+        return substitutions, switches, np.kron(weights, base.frequencies), base.reversible
 
     def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        return self.adjoint(values, d_rate_matrix, d_rate_matrix, d_frequencies)
+
+    def adjoint(
+        self, values: Values, d_substitutions: np.ndarray, d_switches: np.ndarray, d_frequencies: np.ndarray
+    ) -> Gradient:
+        """From derivatives by what pieces gives, entries independent."""
         base = self.base.evaluate(values)
         rates, weights, _ = self.switching.evaluate(values)
         k, s = len(rates), len(base.frequencies)
-        d = d_rate_matrix.reshape(k, s, k, s)
-        within = np.einsum("cicj->cij", d)
+        within = np.einsum("cicj->cij", d_substitutions.reshape(k, s, k, s))
         by_class = d_frequencies.reshape(k, s)
         d_rates = np.einsum("cij,ij->c", within, base.rate_matrix)
         result = self.base.backpropagate(values, np.einsum("c,cij->ij", rates, within), weights @ by_class)
-        d_generator = np.einsum("cidi->cd", d)
+        d_generator = np.einsum("cidi->cd", d_switches.reshape(k, s, k, s))
         return result | self.switching.backpropagate(
             values, d_rates, by_class @ base.frequencies, d_generator
         )
+
+
+@dataclass(frozen=True, eq=False)
+class RatesOfSubstitutions:
+    """A Mixture (model/mixture.py): rates across sites that multiply substitutions, not changes of class, as
+    in Huelsenbeck 2002, Mol. Biol. Evol. 19:698, and MrBayes' covarion. Category c is a process of its own,
+    Q_c = r_c diag(ρ) ⊗ Q_base + G ⊗ I."""
+
+    family: MarkovModulated
+    categories: Categories
+
+    @property
+    def n_states(self) -> int:
+        return self.family.n_states
+
+    @property
+    def n_processes(self) -> int:
+        return self.categories.n_categories
+
+    @property
+    def families(self) -> tuple[SubstitutionFamily, ...]:
+        return ()
+
+    @property
+    def rates_term(self) -> Term:
+        term = self.categories.term
+        return replace(term, label=term.label.replace("+", "*", 1))
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        return *self.family.terms, self.rates_term
+
+    def evaluate(self, values: Values) -> MixtureNumbers:
+        substitutions, switches, frequencies, reversible = self.family.pieces(values)
+        rates, weights = self.categories.evaluate(values)
+        processes = tuple(Process(r * substitutions + switches, frequencies, reversible) for r in rates)
+        return MixtureNumbers(processes, weights, np.ones(len(rates)))
+
+    def backpropagate(self, values: Values, gradient: MixtureGradient) -> Gradient:
+        substitutions, _, _, _ = self.family.pieces(values)
+        rates, _ = self.categories.evaluate(values)
+        d = np.stack(gradient.rate_matrices)
+        result = self.family.adjoint(
+            values, np.tensordot(rates, d, 1), d.sum(0), np.sum(gradient.frequencies, axis=0)
+        )
+        d_rates = (d * substitutions).sum((1, 2))
+        return result | self.categories.backpropagate(values, d_rates, gradient.weights)

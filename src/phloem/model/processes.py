@@ -20,7 +20,7 @@ from phloem.model.families import (
     named_code,
 )
 from phloem.model.frequencies import BuiltInFrequencies, CodonTable
-from phloem.model.markov_modulated import MarkovModulated
+from phloem.model.markov_modulated import MarkovModulated, RatesOfSubstitutions
 from phloem.model.mixture import (
     Component,
     Mixture,
@@ -111,6 +111,8 @@ def read_processes(head: Piece, by_role: Roles, request: Request) -> tuple[Proce
     if star and rate_categories(by_role["rate categories"], request.gamma).own_lengths:
         return _copies(head, by_role, request), by_role
     built, parameters = _substitution(head, family, by_role, request)
+    if star and isinstance(built, MarkovModulated):
+        return _rates_of_substitutions(built, parameters, by_role, request)
     if isinstance(built, CodonSites):
         _refuse(by_role, head, ("hidden classes",))
         return Processes(built, parameters, np.arange(built.n_states), False, star, star), by_role
@@ -260,6 +262,24 @@ def _copies(head: Piece, by_role: Roles, request: Request) -> Processes:
     n = rate_categories(by_role["rate categories"], request.gamma).n_categories
     parts = [piece for role in ("frequencies", "hidden classes") if (piece := by_role.get(role)) is not None]
     return _mixture(head, [ComponentText([head, *parts], None, None)] * n, request, True)
+
+
+def _rates_of_substitutions(
+    family: MarkovModulated, parameters: list[Parameter], by_role: Roles, request: Request
+) -> tuple[Processes, Roles]:
+    """GTR+COV*G4: categories that are processes of their own, and no rate categories beside them."""
+    piece = by_role["rate categories"]
+    if (invariable := by_role.get("invariable sites")) is not None:
+        raise ModelError(
+            f"+{invariable.name} cannot be combined with *{piece.name}, whose rates are those of classes that "
+            "are on",
+            column=invariable.column,
+            hint=f"Leave it out, or write +{piece.name}.",
+        )
+    mixture = RatesOfSubstitutions(family, rate_categories(piece, request.gamma))
+    own = [*parameters, *with_piece_values(mixture.rates_term, piece)]
+    rest = {role: one for role, one in by_role.items() if role != "rate categories"}
+    return Processes(mixture, own, family.observed_state, False), rest
 
 
 def _family(head: Piece, request: Request) -> Family:

@@ -69,6 +69,7 @@ def same_numbers(a: SiteModel, b: SiteModel) -> bool:
         ("K80*H2", "MIX{K80,K80}*H2", ["kappa.1", "kappa.2", "weights"]),
         ("MIX{K80,JC}+H3", "MIX{K80,JC}+H3", ["kappa.1", "mixture_weights", "weights"]),
         ("HKY{2}+F+COV{1,2}", "HKY+F+COV", []),
+        ("HKY{2}+F+COV{1,2}*G2", "HKY+F+COV*G2", ["alpha"]),
     ],
 )
 def test_names_and_free_parameters(text: str, name: str, free: list[str]) -> None:
@@ -85,6 +86,7 @@ ROUND_TRIPS = [
     ("dna", "UNREST{1,2,3,4,5,6,7,8,9,10,11}+FROOT{0.1,0.2,0.3,0.4}"),
     ("dna", "GTR{1,2,1,1,2}+FQ+MM2{0.5,0.4,0.2,0.6,1.1}+G4{1}"),
     ("dna", "HKY{2}+F+COV{switch_on=0.3,switch_off=0.9}"),
+    ("dna", "JC+COV{0.3,0.9}*R2{0.3,0.2,0.7,1.5}"),
     ("protein", "LG+F+G4{0.4}"),
     ("protein", "Q.PFAM+R{0.3,0.2,0.7,2.0}"),
     ("protein", "poisson+FQ"),
@@ -224,6 +226,7 @@ def test_a_missing_value_is_named() -> None:
         ("JC+G0", 4, "asks for 0 classes", "1 to 256"),
         ("UNREST+F", 8, "cannot be combined with +F", "FROOT"),
         ("JC{1}", 1, "takes no values", "Remove"),
+        ("JC+COV+I*G4", 8, "cannot be combined with *G4", "Leave it out, or write +G4"),
         ("JC+FROOT+COV", 4, "cannot be combined with hidden", ""),
         ("GTR+F3X4", 5, "cannot be combined with +F3X4", "+FO"),
         ("HKY+R2{weight_1=0.5}", 5, "lacks weight_2", "all of its values"),

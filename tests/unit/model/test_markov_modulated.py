@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.io.trees import parse_trees
+from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 
 BASE = "HKY{3}+F{0.1,0.2,0.3,0.4}"
+TREE = parse_trees("((a:0.1,b:0.3):0.2,c:0.25,d:0.4);")[0]
+DATA = alignment_from_sequences(
+    {"a": "ACGTACGTACGTTGCA", "b": "ACGTTCGAACGATGCA", "c": "ACTTACGAGCGATGGA", "d": "GCTTACGATCCATGTA"},
+    alphabet("dna"),
+)
 
 
 def observed_probabilities(model: Model, t: float) -> np.ndarray:
@@ -42,3 +51,26 @@ def test_slow_switching_is_a_mixture_over_sites() -> None:
 def test_classes_matter_in_between() -> None:
     model = parse_model(BASE + "+COV{1,1}", datatype="dna")
     assert np.abs(observed_probabilities(model, 0.6) - base_probabilities(0.6)).max() > 1e-2
+
+
+def likelihood(suffix: str) -> TreeLikelihood:
+    return TreeLikelihood(DATA, TREE, BASE + suffix)
+
+
+def test_rates_of_substitutions_are_those_of_sites_without_switching_or_with_fast() -> None:
+    plain = likelihood("+G4{0.4}").log_likelihood()
+    assert likelihood("+COV{1,0}*G4{0.4}").log_likelihood() == pytest.approx(plain, abs=1e-9)
+    assert likelihood("+COV{2e6,1e6}*G4{0.4}").log_likelihood() == pytest.approx(plain, abs=1e-4)
+    alike = likelihood("+COV{0.5,0.8}").log_likelihood()
+    assert likelihood("+COV{0.5,0.8}*R2{0.3,1,0.7,1}").log_likelihood() == pytest.approx(alike, abs=1e-9)
+
+
+def test_they_do_not_multiply_changes_of_class() -> None:
+    within, all_changes = likelihood("+COV{0.5,0.8}*G4{0.4}"), likelihood("+COV{0.5,0.8}+G4{0.4}")
+    assert abs(within.log_likelihood() - all_changes.log_likelihood()) > 1e-3
+
+
+def test_site_rates_are_those_of_the_categories() -> None:
+    np.testing.assert_allclose(
+        likelihood("+COV{1,0}*G4{0.4}").site_rates(), likelihood("+G4{0.4}").site_rates(), rtol=1e-9
+    )
