@@ -42,9 +42,9 @@ _OF_SWAPS, _OF_TREES = (
 )
 _LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
-_CONVERGENCE = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
+THRESHOLDS = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
 OPTION_NAMES = (
-    *_DATA, *_OWN, *_CHAINS, *_RENAMED, *_CONVERGENCE, "branch_prior", "prior", "prior_only",
+    *_DATA, *_OWN, *_CHAINS, *_RENAMED, *THRESHOLDS, "branch_prior", "prior", "prior_only",
 )  # fmt: skip
 """What a settings file may hold."""
 
@@ -67,7 +67,7 @@ def mcmc_settings(options: Mapping[str, Any]) -> McmcSettings:
     priors = Priors(others=given.get("prior", ()))
     if "branch_prior" in given:
         priors = Priors(parse_length_prior(str(given["branch_prior"])), others=priors.others)
-    convergence = Convergence(**{f: _number(n, given[n]) for n, f in _CONVERGENCE.items() if n in given})
+    convergence = Convergence(**{f: _number(n, given[n]) for n, f in THRESHOLDS.items() if n in given})
     chains: dict[str, Any] = {name: given[name] for name in _CHAINS if name in given}
     chains |= {field: given[name] for name, field in _RENAMED.items() if name in given}
     length = chain_length(chains.get("generations"), chains.get("until_converged"), chains.get("stones", 0))
@@ -178,7 +178,7 @@ def command_options(settings: McmcSettings) -> dict[str, Any]:
         found["generations"] = chains.generations
     if chains.until_converged and "generations" in found:
         found["until_converged"] = True
-    for name, field in _CONVERGENCE.items():
+    for name, field in THRESHOLDS.items():
         if getattr(chains.convergence, field) != getattr(usual.chains.convergence, field):
             found[name] = getattr(chains.convergence, field)
     if chains.priors.branch_lengths != usual.chains.priors.branch_lengths:

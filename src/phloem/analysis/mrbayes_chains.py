@@ -150,10 +150,6 @@ class Chains:
     def dated_options(self) -> dict[str, Any]:
         """Options of `phloem time`, whose warm-up is left out of summaries, too."""
         found = self.options()
-        if found.get("until_converged"):
-            _, option, command = self.values["stoprule"]
-            told = "stoprule=yes is not supported where trees have a clock"
-            raise command.error(told, "Leave it out, and add --until-converged to the command.", option.line)
         if self.get("starttree") == "parsimony":
             _, option, command = self.values["starttree"]
             told = "starttree=parsimony is not supported where trees have a clock"

@@ -33,13 +33,7 @@ _WITHOUT_DATA = ("the data, and --prior-only ignores them", "Leave it or --prior
 
 def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Sequence[PartModel]) -> None:
     """InputError for an option of `phloem mcmc` that changes nothing. kinds: of the data of all parts."""
-    chains, wanted, usual = settings.chains, settings.chains.convergence, Convergence()
-    thresholds = {
-        "asdsf": wanted.asdsf != usual.asdsf,
-        "least-ess": wanted.ess != usual.ess,
-        "r-hat": wanted.r_hat != usual.r_hat,
-    }
-    changed = [name for name, given in thresholds.items() if given]
+    chains, changed = settings.chains, _changed(settings.chains.convergence)
     of_trees = {
         "report": settings.report,
         "outgroup": settings.outgroup is not None,
@@ -51,12 +45,7 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
         [
             *_of_posterior(chains.stones, [*changed, *(name for name, given in of_trees.items() if given)]),
             *(Unused(name, given and not chains.use_data, *_WITHOUT_DATA) for name, given in of_data.items()),
-            Unused(
-                "asdsf",
-                "asdsf" in changed and chains.n_runs == 1,
-                "how runs agree, and there is one",
-                "Ask for several --runs, or leave it out.",
-            ),
+            _of_agreement(changed, chains.n_runs),
             Unused(
                 "precision float32",
                 chains.precision == "float32" and (settings.device == "cpu" or not chains.use_data),
@@ -69,6 +58,26 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
     if settings.predictive:
         require_count("predictive", settings.predictive)
     require_gamma_used(settings.gamma, [part.model for part in models])
+
+
+def _changed(wanted: Convergence) -> list[str]:
+    """Options of thresholds that are others than usual."""
+    usual = Convergence()
+    given = {
+        "asdsf": wanted.asdsf != usual.asdsf,
+        "least-ess": wanted.ess != usual.ess,
+        "r-hat": wanted.r_hat != usual.r_hat,
+    }
+    return [name for name, other in given.items() if other]
+
+
+def _of_agreement(changed: Sequence[str], n_runs: int) -> Unused:
+    return Unused(
+        "asdsf",
+        "asdsf" in changed and n_runs == 1,
+        "how runs agree, and there is one",
+        "Ask for several --runs, or leave it out.",
+    )
 
 
 def _of_characters(
@@ -95,10 +104,12 @@ def require_time_obeyed(
     settings: TimeTreeSettings, kinds: Sequence[str], models: Sequence[PartModel]
 ) -> None:
     """InputError for an option of `phloem time` that changes nothing."""
-    tree, chains = settings.tree, settings.chains
+    tree, chains, changed = settings.tree, settings.chains, _changed(settings.chains.convergence)
+    of_trees = ["summary-tree"] if settings.summary_tree != "mcc" else []
     _refuse(
         [
-            *_of_posterior(chains.stones, ["summary-tree"] if settings.summary_tree != "mcc" else []),
+            *_of_posterior(chains.stones, [*changed, *of_trees]),
+            _of_agreement(changed, chains.n_runs),
             *_of_characters(settings, kinds, models),
             Unused(
                 "clock-sd log",

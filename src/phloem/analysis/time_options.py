@@ -9,11 +9,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from phloem.analysis.dated_input import DateOptions
+from phloem.analysis.mcmc_options import THRESHOLDS
 from phloem.analysis.mrbayes import BlockAnalysis
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import TraitOptions
 from phloem.errors import InputError
-from phloem.inference.mcmc.settings import chain_length
+from phloem.inference.mcmc.settings import Convergence, chain_length
 from phloem.inference.time.settings import TimeSettings, TreeModel
 
 _TEXTS = ("without", "prior", "clade", "monophyletic", "calibrate", "clock_clade", "link", "shift")
@@ -23,9 +24,9 @@ _OF_TREE = {"clock": "clock", "clock_sd": "clock_sd", "tree_prior": "prior", "pi
 _OF_PRIOR = ("cutoff", "sampled", "fossils", "sampling")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains"}
 _OF_RUN = (
-    "generations", "until_converged", "runs", "chains", "seed", "swap_seed", "swap_every", "heating",
-    "sample_every", "check_every", "warm_up", "prior_only", "stepping_stone", "stone_shape", "threads",
-    "start",
+    "generations", "until_converged", *THRESHOLDS, "runs", "chains", "seed", "swap_seed", "swap_every",
+    "heating", "sample_every", "check_every", "warm_up", "prior_only", "stepping_stone", "stone_shape",
+    "threads", "start",
 )  # fmt: skip
 _OWN = tuple(f.name for f in fields(TimeTreeSettings) if f.name not in ("tree", "chains", "trait", "dates"))
 OPTION_NAMES = (
@@ -56,6 +57,8 @@ def time_settings(options: Mapping[str, Any]) -> TimeTreeSettings:
     chains["use_data"] = not given.pop("prior_only", False)
     given["usual_samples"] = given.get("sample_every") is None
     chains |= {name: given.pop(n) for n, name in _RENAMED.items() if n in given}
+    thresholds = {field: float(given.pop(n)) for n, field in THRESHOLDS.items() if n in given}
+    chains["convergence"] = Convergence(**thresholds)
     own = {n: given.pop(n) for n in TimeSettings.__dataclass_fields__ if n in given}
     if given["usual_samples"]:
         own.pop("sample_every", None)

@@ -48,6 +48,8 @@ UNTIL_CONVERGED = typer.Option(
     "--until-converged",
     help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01; at --generations the latest.",
 )
+ASDSF = typer.Option(0.01, help="Of --until-converged: deviation of split frequencies below it.")
+R_HAT = typer.Option(1.01, help="Of --until-converged: every R-hat below it.")
 LEAST_ESS = typer.Option(200.0, help="Of --until-converged: every effective sample size above it.")
 CONSENSUS = typer.Option("majority", help="Consensus: splits of half the trees, or all that fit.")
 BRANCH_PRIOR = typer.Option(
@@ -99,9 +101,9 @@ def mcmc(
     pilot: float | None = PILOT,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
-    asdsf: float = typer.Option(0.01, help="Of --until-converged: deviation of split frequencies below it."),
+    asdsf: float = ASDSF,
     least_ess: float = LEAST_ESS,
-    r_hat: float = typer.Option(1.01, help="Of --until-converged: every R-hat below it."),
+    r_hat: float = R_HAT,
     runs: int = typer.Option(2, help="Independent runs, to compare with each other."),
     chains: int = typer.Option(4, help="Metropolis-coupled chains in each run."),
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),

@@ -8,7 +8,7 @@ import typer
 
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data
 from phloem.cli.date_options import takes_tip_dates
-from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
+from phloem.cli.mcmc import ASDSF, LEAST_ESS, PILOT, R_HAT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -116,6 +116,9 @@ def time(
     prefix: str | None = PREFIX,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
+    asdsf: float = ASDSF,
+    least_ess: float = LEAST_ESS,
+    r_hat: float = R_HAT,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
     start: Literal["random", "lsd"] = START,
     engine: Literal["auto", "patterns", "ancestors"] = ENGINE,

@@ -271,8 +271,7 @@ def _rates_of_substitutions(
     piece = by_role["rate categories"]
     if (invariable := by_role.get("invariable sites")) is not None:
         raise ModelError(
-            f"+{invariable.name} cannot be combined with *{piece.name}, whose rates are those of classes that "
-            "are on",
+            f"+{invariable.name} cannot be combined with *{piece.name}, rates of classes that are on",
             column=invariable.column,
             hint=f"Leave it out, or write +{piece.name}.",
         )

@@ -13,6 +13,7 @@ from phloem.analysis.mrbayes import block_analysis
 from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel
 from phloem.analysis.time_data import time_input
 from phloem.errors import InputError
+from phloem.inference.mcmc.settings import Convergence
 
 ROWS = {
     "a": "ACGTACGTACGTACGAACRA",
@@ -100,6 +101,8 @@ def test_mcmc_takes_them_where_they_are_obeyed(folder, given):
         ({}, {"clock_sd": "log"}, {}, "--clock-sd log is about the spread of --clock ucln"),
         ({"engine": "ancestors", "model": "HKY"}, {}, {"use_data": False}, "--engine ancestors is about"),
         ({"summary_tree": "ccd"}, {}, {"stones": 5}, "--summary-tree is about samples of a posterior"),
+        ({}, {}, {"stones": 5, "convergence": Convergence(ess=9.0)}, "--least-ess is about samples"),
+        ({}, {}, {"n_runs": 1, "convergence": Convergence(asdsf=0.1)}, "--asdsf is about how runs agree"),
         ({"prior": ("clock_rate=1", "clock_rate=2")}, {}, {}, "--prior says two things of 'clock_rate'"),
         (
             {"calibrate": ("root=normal(1,2)", "root=normal(3,2)")},

@@ -258,7 +258,6 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset brlenspr=clock:uniform treeagepr=offsetexp(3,2);", "is not above its least age"),
         ("lset nst=2; prset brlenspr=clock:uniform tratiopr=beta(2,1);", "tratiopr=beta"),
         ("lset nucmodel=codon omegavar=ny98; prset brlenspr=clock:uniform;", "under M2a"),
-        ("prset brlenspr=clock:uniform; mcmcp stoprule=yes;", "stoprule=yes is not supported where"),
         ("prset topologypr=fixed(t);", "there is no such tree"),
         ("prset topologypr=fixed(t) brlenspr=clock:uniform;", "phloem time samples topologies"),
         ("prset topologypr=constraints(x);", "no constraint 'x'"),

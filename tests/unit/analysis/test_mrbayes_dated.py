@@ -52,6 +52,15 @@ def test_defaults_are_those_of_mrbayes(tmp_path):
     assert found["prior"] == ["clock_rate=1", "pop_size=gamma(1,5)"] and "calibrate" not in found
 
 
+def test_the_rule_to_stop_by_is_that_of_the_block(tmp_path):
+    rule = "mcmc ngen=9000 stoprule=yes stopval=0.02 diagnfreq=300;"
+    settings, text = dated_analysis(block_of(tmp_path, "prset brlenspr=clock:uniform;", rule), {})
+    chains = settings.chains
+    assert (chains.until_converged, chains.generations, chains.check_every) == (True, 9000, 300)
+    assert (chains.convergence.asdsf, chains.convergence.ess, chains.convergence.r_hat) == (0.02, 0.0, 1e9)
+    assert "--until-converged --asdsf 0.02 --least-ess 0 --r-hat 1e+09" in text
+
+
 @pytest.mark.parametrize(
     "ploidy, given, expected",
     [
