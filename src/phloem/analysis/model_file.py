@@ -94,9 +94,9 @@ def require_gamma_used(gamma: Literal["mean", "median"], models: Iterable[Model]
 
 
 def has_medians(model: Model) -> bool:
-    mixture = model.mixture
-    within = isinstance(mixture, RatesOfSubstitutions)
-    categories = mixture.categories if within else model.site_rates.categories
+    mixture, categories = model.mixture, model.site_rates.categories
+    if isinstance(mixture, RatesOfSubstitutions):
+        categories = mixture.categories
     return isinstance(categories, GammaRates) and categories.kind == "median"
 
 

@@ -19,6 +19,7 @@ from phloem.analysis.time_traits import check_name
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
 from phloem.density.parameterisation import PartModel
+from phloem.density.tree_priors.tree_prior import ORIGIN_GAP
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
 from phloem.inference.mcmc.guard import Plain
 from phloem.inference.mcmc.recipes import Observations, observations
@@ -30,7 +31,7 @@ from phloem.io.date_table import carries_dates
 from phloem.io.date_text import parse_date
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
-ROOT = "root"
+ROOT, ORIGIN = "root", "origin"
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ def _named_age(text: str):
 
 
 def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, ...]:
-    found = {ROOT: Clade(ROOT, taxa)}
+    found = {ROOT: Clade(ROOT, taxa), ORIGIN: Clade(ORIGIN, taxa, above=ORIGIN_GAP)}
     for text in (*settings.clade, *(text for text in settings.clock_clade if "=" in text)):
         name, equals, members = text.partition("=")
         names = tuple(member.strip() for member in members.split(",") if member.strip())
@@ -174,7 +175,7 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
     for text in settings.clock_clade:
         name = text.partition("=")[0].strip()
         _require(found, name)
-        if name == ROOT:
+        if name in (ROOT, ORIGIN):
             raise InputError("the clock of all taxa is clock_rate's", hint="Name a clade of some of them.")
         found[name] = replace(found[name], clock=True)
     for text in settings.calibrate:
@@ -183,9 +184,7 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
         if isinstance(family, str | float) or family.domain == "simplex":
             raise InputError(f"--calibrate {text}: an age needs a density of single numbers")
         found[name] = replace(found[name], age=family, offset=offset)
-    if found[ROOT].age is None:
-        del found[ROOT]
-    return tuple(found.values())
+    return tuple(c for c in found.values() if c.name not in (ROOT, ORIGIN) or c.age is not None)
 
 
 def _shifts(settings: TimeTreeSettings, youngest: float | None) -> dict[str, tuple[float, ...]]:

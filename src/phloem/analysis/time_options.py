@@ -21,7 +21,7 @@ _TEXTS = ("without", "prior", "clade", "monophyletic", "calibrate", "clock_clade
 _OF_TRAITS = {"trait_column": None, "trait_rates": "symmetric", "bssvs": False, "trait_root": "equal"}
 _OF_DATES = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column", "tip_age")
 _OF_TREE = {"clock": "clock", "clock_sd": "clock_sd", "tree_prior": "prior", "pieces": "pieces"}
-_OF_PRIOR = ("cutoff", "sampled", "fossils", "sampling")
+_OF_PRIOR = ("cutoff", "sampled", "fossils", "sampling", "condition", "numbers")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains"}
 _OF_RUN = (
     "generations", "until_converged", *THRESHOLDS, "runs", "chains", "seed", "swap_seed", "swap_every",

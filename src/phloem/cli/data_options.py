@@ -119,6 +119,18 @@ def takes_coupling(command: Callable[..., None]) -> Callable[..., None]:
     return replaced(command, "coupling", COUPLING, lambda own, at: [*at, *own])
 
 
+THRESHOLDS: _Options = [
+    ("asdsf", float, typer.Option(0.01, help="Of --until-converged: split frequencies deviate by less.")),
+    ("least_ess", float, typer.Option(200.0, help="Of --until-converged: every ESS above it.")),
+    ("r_hat", float, typer.Option(1.01, help="Of --until-converged: every R-hat below it.")),
+]
+
+
+def takes_thresholds(command: Callable[..., None]) -> Callable[..., None]:
+    """Replaces the parameter `thresholds` of a command by options about convergence, likewise."""
+    return replaced(command, "thresholds", THRESHOLDS, lambda own, at: [*at, *own])
+
+
 def replaced(
     command: Callable[..., None],
     parameter: str,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import DEVICES, LINK, LINKAGE, takes_data
+from phloem.cli.data_options import DEVICES, LINK, LINKAGE, takes_data, takes_thresholds
 from phloem.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,9 +48,6 @@ UNTIL_CONVERGED = typer.Option(
     "--until-converged",
     help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01; at --generations the latest.",
 )
-ASDSF = typer.Option(0.01, help="Of --until-converged: deviation of split frequencies below it.")
-R_HAT = typer.Option(1.01, help="Of --until-converged: every R-hat below it.")
-LEAST_ESS = typer.Option(200.0, help="Of --until-converged: every effective sample size above it.")
 CONSENSUS = typer.Option("majority", help="Consensus: splits of half the trees, or all that fit.")
 BRANCH_PRIOR = typer.Option(
     "gammadir(1,0.1,1,1)",
@@ -79,8 +76,10 @@ CONSTRAINT = typer.Option(
 
 
 @takes_data(partitions=True, alignment_default=None)
+@takes_thresholds
 def mcmc(
     data: dict[str, Any],
+    thresholds: dict[str, Any],
     context: typer.Context,
     model: str | None = MODEL,
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
@@ -101,9 +100,6 @@ def mcmc(
     pilot: float | None = PILOT,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
-    asdsf: float = ASDSF,
-    least_ess: float = LEAST_ESS,
-    r_hat: float = R_HAT,
     runs: int = typer.Option(2, help="Independent runs, to compare with each other."),
     chains: int = typer.Option(4, help="Metropolis-coupled chains in each run."),
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
@@ -187,7 +183,7 @@ def _settings(options: dict[str, Any]) -> McmcSettings | tuple[TimeTreeSettings,
     from phloem.analysis.mrbayes import block_analysis
     from phloem.analysis.time_options import dated_analysis
 
-    options |= options.pop("data")
+    options |= options.pop("data") | options.pop("thresholds")
     file, option = options.pop("settings"), options.pop("mrbayes_block")
     for name in ("dry_run", "pilot", "progress", "devices"):
         del options[name]

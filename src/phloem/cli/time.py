@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import DEVICES, takes_coupling, takes_data
+from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
-from phloem.cli.mcmc import ASDSF, LEAST_ESS, PILOT, R_HAT, UNTIL_CONVERGED
+from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -60,6 +60,10 @@ FOSSILS = typer.Option(
     None, help="Of fbd: dated samples may be ancestors of others; are tips, given that none is; end lineages."
 )
 SAMPLING = typer.Option(None, help="Of fbd-root: the living were sampled at random, or to be diverse.")
+CONDITION = typer.Option(
+    None, help="Of bdss, bdsky, fbd: given that something was sampled, or something that lives, besides."
+)
+NUMBERS = typer.Option(None, help="Of fbd: rates, or net diversification, relative death and proportion.")
 SHIFT = typer.Option(
     None, help="When a number of bdsky, bdss or fbd changes: sampling_proportion=2014.3; may be repeated."
 )
@@ -73,7 +77,7 @@ TRAIT_RATES = typer.Option("symmetric", help="Of a route and the way back: one r
 TRAIT_ROOT = typer.Option("equal", help="Frequencies of the trait's states at the root.")
 BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; few are expected.")
 CALIBRATE = typer.Option(
-    None, help="Age of a clade or root: 'apes=normal(15,2)', apes=12+exponential(0.2); repeatable."
+    None, help="Age of a clade, root or origin: 'apes=normal(15,2)', apes=12+exponential(0.2); repeatable."
 )
 PREFIX = typer.Option(
     None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's, and .time."
@@ -83,10 +87,12 @@ PREFIX = typer.Option(
 @takes_data(partitions=True)
 @takes_tip_dates
 @takes_coupling
+@takes_thresholds
 def time(
     data: dict[str, Any],
     tip_dates: dict[str, Any],
     coupling: dict[str, Any],
+    thresholds: dict[str, Any],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
@@ -103,6 +109,8 @@ def time(
     sampled: float | None = SAMPLED,
     fossils: Literal["ancestors", "tips", "ends"] | None = FOSSILS,
     sampling: Literal["random", "diversified"] | None = SAMPLING,
+    condition: Literal["time", "sampling", "survival"] | None = CONDITION,
+    numbers: Literal["rates", "diversification"] | None = NUMBERS,
     shift: list[str] | None = SHIFT,
     prior: list[str] | None = PRIOR,
     trait: str | None = TRAIT,
@@ -116,9 +124,6 @@ def time(
     prefix: str | None = PREFIX,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
-    asdsf: float = ASDSF,
-    least_ess: float = LEAST_ESS,
-    r_hat: float = R_HAT,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
     start: Literal["random", "lsd"] = START,
     engine: Literal["auto", "patterns", "ancestors"] = ENGINE,
@@ -181,7 +186,8 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
     for name in ("progress", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
-    options |= options.pop("data") | options.pop("tip_dates") | options.pop("coupling")
+    for name in ("data", "tip_dates", "coupling", "thresholds"):
+        options |= options.pop(name)
     return time_settings(options)
 
 

@@ -15,13 +15,15 @@ import numpy as np
 class Calibrations(NamedTuple):
     """member: (C, T) uint8, which tips are in each set of taxa. size: (C,) int64 how many. together: (C,)
     uint8, 1 where they must be a clade. known: (C,) uint8, 1 where the age has a density. shift: (C,) what is
-    taken off an age before its density is asked for."""
+    taken off an age before its density is asked for. above: (C,) int64, the place of a number that is added
+    to the age before, -1 of none: the gap between the root and the beginning of a process."""
 
     member: np.ndarray
     size: np.ndarray
     together: np.ndarray
     known: np.ndarray
     shift: np.ndarray
+    above: np.ndarray
 
 
 def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):

@@ -16,7 +16,7 @@ from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
 from phloem.density.tree_priors import constant
-from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Scale, registered
+from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP, Genealogy, Scale, registered
 from phloem.inference.time.sampler import first_kept
 from phloem.inference.time.settings import Clade, TreeModel
 from phloem.pruning.cpu.cell_records import CellNumbers
@@ -307,7 +307,13 @@ SHIFTS = {"shift": {"reproductive_number": (1.9,), "sampling_proportion": (0.4,)
 
 @pytest.mark.parametrize(
     ("name", "fixed", "options"),
-    [("bdss", BY_RATES, {}), ("fbd", BY_RATES, {"fossils": "tips"}), ("bdsky", SHIFTING, SHIFTS)],
+    [
+        ("bdss", BY_RATES, {}),
+        ("fbd", BY_RATES, {"fossils": "tips"}),
+        ("fbd", BY_RATES, {"fossils": "tips", "sampled": 0.3, "condition": "survival"}),
+        ("bdsky", SHIFTING, SHIFTS),
+        ("bdsky", SHIFTING, SHIFTS | {"condition": "sampling"}),
+    ],
 )
 def test_priors_of_three_dated_taxa_against_quadrature(name, fixed, options):
     """With numbers that are held."""
@@ -321,6 +327,37 @@ def test_priors_of_three_dated_taxa_against_quadrature(name, fixed, options):
     found, _, _ = sampled(nothing_observed(3), tips, "JC", tree, generations=400_000, use_data=False)
     assert close(found["root_height"], mean(x))
     assert not close(found["root_height"], mean(x * 1.1))
+
+
+def test_an_origin_whose_age_has_a_density_against_quadrature():
+    """Of three dated taxa; the gap between it and the root is integrated over."""
+    prior, tips, age = registered()["fbd"], np.array([0.0, 0.7, 1.9]), LogNormal(1.0, 0.3)
+    options = {"fossils": "tips", "numbers": "diversification", "sampled": 0.5, "condition": "survival"}
+    held = {"net_diversification": 0.3, "relative_death": 0.4, "sampling_proportion": 0.5}
+    settings = prior.parameters(Scale(1.0, 3, 1), options).settings
+    u, w = np.polynomial.legendre.leggauss(60)
+    u, w = (u + 1) / 2, w / 2
+
+    def mean(shift):
+        def log_density(g):
+            total = 0.0
+            for part, weight in zip(u, w):  # gap = 2u / (1 - u)
+                gap = 2.0 * part / (1 - part)
+                own = prior.log_density(g, np.array([*held.values(), gap]), settings)
+                own += age.log_density(np.array([g.heights[-1] + gap - shift]))
+                total += weight * 2.0 / (1 - part) ** 2 * np.exp(own)
+            return np.log(total)
+
+        return ages_by_quadrature(tips, log_density)
+
+    origin = Clade("origin", ("t0", "t1", "t2"), age=age, offset=1.0, above=ORIGIN_GAP)
+    tree = TreeModel(
+        prior="fbd", options=options, priors=held | {"clock_rate": Exponential(1.0)}, clades=(origin,)
+    )
+    found, _, _ = sampled(nothing_observed(3), tips, "JC", tree, generations=400_000, use_data=False)
+    assert close(found["root_height"], mean(1.0))
+    assert not close(found["root_height"], mean(1.5))
+    assert found["age(origin)"][0] == pytest.approx(found["root_height"][0] + found["origin_gap"][0])
 
 
 def test_a_skyride_of_three_dated_taxa_against_quadrature():

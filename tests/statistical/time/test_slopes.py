@@ -20,7 +20,7 @@ from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
 from phloem.density.tree_priors import constant
-from phloem.density.tree_priors.tree_prior import LEVEL, registered
+from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP, registered
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
@@ -65,12 +65,14 @@ def alignment_of(kind):
 MODELS = {"dna": "HKY+FO+G4", "protein": "WAG+FO+G4", "codon": "GY94+FO+G4"}
 
 
-def run_of(clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", kind="dna", **more):
+def run_of(
+    clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", kind="dna", clades=(), **more
+):
     """A run at numbers that are nothing special, with one move of one step. parts: how lengths of two are
     linked. ancestors: summed over, or sampled."""
     rng, alignment = np.random.default_rng(4), alignment_of(kind)
     tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
-    known = tuple(c for c in CLADES if clock == "local" or not c.clock)
+    known = (*(c for c in CLADES if clock == "local" or not c.clock), *clades)
     if registered()[prior].needs_root:
         known += (Clade("root", TAXA, age=Gamma(3.0, 0.5), offset=1.0),)
     sites = ({} if parts or kind == "protein" else {"kappa": LogNormal(1.0, 1.25)}) | (
@@ -194,6 +196,13 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+def test_slopes_where_an_origin_has_a_density():
+    origin = Clade("origin", TAXA, age=Gamma(9.0, 0.5), offset=2.0, above=ORIGIN_GAP)
+    options = {"numbers": "diversification", "condition": "survival", "sampled": 0.4}
+    run = run_of("ucln", "fbd", clades=(origin,), options=options)
+    assert slope_error(run, JOINT) < 1e-6
 
 
 SMOOTH = (clocks.STRICT, *clocks.SMOOTH)

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from phloem.density.tree_priors import epochs
+from phloem.density.tree_priors.epochs import CONDITION
 from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Scale, chosen, registered
 from phloem.errors import InputError
 from phloem.tree.dated import dated_tree, random_dated_tree
@@ -74,6 +76,43 @@ def test_the_compiled_form_is_the_numpy_form_and_its_derivatives(prior, seed):
     g, x, settings = drawn(prior, seed=seed)
     assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
     assert slope_error(prior, g, x, settings) < 4e-8  # 2e-8 are rounding, of values that differ by 1e-6
+
+
+SHIFTING = {
+    "bdss": {"shift": {"birth_rate": (1.1,), "sampling_rate": (2.0, 3.1)}},
+    "bdsky": {"shift": {"reproductive_number": (1.1,), "sampling_proportion": (2.0, 3.1)}},
+    "fbd": {"shift": {"net_diversification": (1.1,), "relative_death": (2.0,)}, "numbers": "diversification"},
+}
+
+
+@pytest.mark.parametrize("condition", ["time", "sampling", "survival"])
+@pytest.mark.parametrize("name", SHIFTING)
+@pytest.mark.parametrize("shifts", [True, False])
+def test_what_a_process_since_an_origin_is_conditioned_on(name, condition, shifts):
+    prior, options = registered()[name], SHIFTING[name] | {"condition": condition}
+    if not shifts:
+        options["shift"] = {"reproductive_number": ()} if name == "bdsky" else {}
+    g, x, settings = drawn(prior, seed=2, **options)
+    assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
+    assert slope_error(prior, g, x, settings) < 4e-8
+    free = settings.copy()
+    free[CONDITION] = 0.0
+    gained = prior.log_density(g, x, settings) - prior.log_density(g, x, free)
+    assert (gained > 1e-3) == (condition != "time")
+
+
+def test_survival_is_what_is_left_when_deaths_and_births_balance():
+    """Where λ = μ there is a limit, 1 / (1/ρ + λt); near it the compiled form takes another way."""
+    for difference in (0.0, 1e-9, 1e-6, 1e-3):
+        value = epochs.through(0.4 + difference, 0.4, 3.0, 1.0 / 0.2)
+        assert value[0] == pytest.approx(1.0 / 0.2 + 0.4 * 3.0, rel=3.0 * difference + 1e-12)
+        moved = [epochs.through(0.4 + difference + d, 0.4, 3.0, 1.0 / 0.2)[0] for d in (1e-6, -1e-6)]
+        assert value[1] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-5)
+
+
+def test_survival_needs_the_share_of_the_living():
+    with pytest.raises(InputError, match="the share of the living"):
+        registered()["fbd"].parameters(Scale(5.0, 9, 3), {"condition": "survival"})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from phloem.density.terms.term import Family
 from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors import epochs
 from phloem.density.tree_priors.epochs import OF_EPIDEMIC, add_epochs, laid_out
-from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive
+from phloem.density.tree_priors.tree_prior import ORIGIN_GAP, Genealogy, Parameters, TreePrior, positive
 from phloem.errors import InputError
 
 REPRODUCTION = "reproductive_number"
@@ -31,13 +31,13 @@ def _parameters(scale, options) -> Parameters:
         positive(REPRODUCTION, 1.5),
         positive("becoming_uninfectious_rate", ending),
         Block("sampling_proportion", "unit", np.array([0.1]), 0.0, 1.0),
-        positive("origin_gap", 0.1 * scale.time),
+        positive(ORIGIN_GAP, 0.1 * scale.time),
     )
     priors: dict[str, Family] = {
         REPRODUCTION: LogNormal(0.0, 1.0),
         "becoming_uninfectious_rate": LogNormal(float(np.log(ending)), 1.5),
         "sampling_proportion": Uniform(0.0, 1.0),
-        "origin_gap": Exponential(5.0 / scale.time),
+        ORIGIN_GAP: Exponential(5.0 / scale.time),
     }
     header = (float(options.get("sampled") or 0.0), 0.0, OF_EPIDEMIC, 0.0, 0.0)
     return laid_out(header, blocks, priors, options | {"shift": given})
@@ -56,5 +56,6 @@ def density(g, x, settings, by_height, by_number):
 
 
 PRIOR = TreePrior(
-    "bdsky", _parameters, log_density, density, options=("cutoff", "sampled", "shift"), joining=epochs.joining
-)
+    "bdsky", _parameters, log_density, density, options=("cutoff", "sampled", "shift", "condition"),
+    joining=epochs.joining,
+)  # fmt: skip

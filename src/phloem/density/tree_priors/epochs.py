@@ -35,25 +35,38 @@ from phloem.density.tree_priors.fossils import (
     unseen,
 )
 from phloem.density.tree_priors.tree_prior import Genealogy, Parameters
-from phloem.errors import InputError
+from phloem.errors import InputError, require_choice
 from phloem.hardware.numba_compile import uncounted
 
 BY_RATES, OF_EPIDEMIC, OF_SPECIES = range(3)
 """What the three numbers of an epoch are: λ, μ, ψ; R, δ, s (an epidemic's); d, a, s (of species)."""
 RAMP = 0.01
 """Half of how long a shift takes for the slopes, as a share of the epoch before it (docs/performance.md)."""
-RHO, LASTS, FORM, ROOTED, DIVERSE, EPOCHS, FIRST = range(7)
+RHO, LASTS, FORM, ROOTED, DIVERSE, CONDITION, EPOCHS, FIRST = range(8)
 """Of settings: ρ; whether lineages live on after a sample; the form; whether the density is one given the
-root's age, or of a process that began x[-1] above it; fossilised_birth_death_root.py's; K. Then K young ends
-of epochs, and for each of the three numbers the place of every epoch's in x."""
+root's age, or of a process that began x[-1] above it; fossilised_birth_death_root.py's; what such a process
+is conditioned on, a place in CONDITIONS; K. Then K young ends of epochs, and for each of the three numbers
+the place of every epoch's in x."""
+CONDITIONS = ("time", "sampling", "survival")
+"""On when it began, and that something of it was sampled, and that of it at the end, height 0."""
+OF_SAMPLING, OF_SURVIVAL = 1.0, 2.0
 
 
 def laid_out(
     header: Sequence[float], blocks: Sequence[Block], priors: Mapping[str, Family], options: Mapping[str, Any]
 ) -> Parameters:
-    """Parameters with settings. header: settings up to EPOCHS. blocks: the three numbers', then what is left;
-    those whose rates shift, by the option "shift" (name → ages), become one a stretch of time, the youngest
-    first. InputError for shifts of other numbers."""
+    """Parameters with settings. header: settings up to CONDITION, which the option "condition" says. blocks:
+    the three numbers', then what is left; those whose rates shift, by the option "shift" (name → ages),
+    become one a stretch of time, the youngest first. InputError for shifts of other numbers, and survival
+    where no share of the living was sampled."""
+    condition = str(options.get("condition") or CONDITIONS[0])
+    require_choice("--condition", condition, CONDITIONS)
+    if condition == "survival" and not header[RHO] > 0.0:
+        raise InputError(
+            "--condition survival: the share of the living that was sampled is not known",
+            hint="Say it, as in --sampled 1, or choose --condition sampling.",
+        )
+    header = (*header, float(CONDITIONS.index(condition)))
     shifts = {name: np.sort(np.asarray(ages, float)) for name, ages in (options.get("shift") or {}).items()}
     names = [block.name for block in blocks[:3]]
     for name, ages in shifts.items():
@@ -206,6 +219,8 @@ def add_epochs(g, x, settings, by_height, by_number):
         r = rates_in(x, settings, i)
         if i == oldest:
             part = of_beginning(r, g.heights[top] + gap, rooted)
+            if settings[CONDITION] == OF_SAMPLING:
+                part = added(part, unseen(r, g.heights[top] + gap, True), -1.0)
             by_height[top] += part.by_time
             if not rooted:
                 by_number[x.shape[0] - 1] += part.by_time
@@ -232,7 +247,53 @@ def add_epochs(g, x, settings, by_height, by_number):
         by_number[int(settings[FIRST + k + i])] += by_a
         by_number[int(settings[FIRST + 2 * k + i])] += by_b
         by_number[int(settings[FIRST + 3 * k + i])] += by_c
+    if settings[CONDITION] == OF_SURVIVAL:
+        lost, by_time = add_reciprocal_survival(x, settings, g.heights[top] + gap, by_number)
+        value += lost
+        by_height[top] += by_time
+        by_number[x.shape[0] - 1] += by_time
     return value + (last * math.log(settings[RHO]) if last > 0 else 0.0)
+
+
+@uncounted
+def through(birth, ended, u, v):
+    """What v, the reciprocal of the probability that a lineage leaves some of the living that were sampled,
+    becomes after a time u: dv/dt = λ - (λ-μ) v (Kendall 1948, Ann. Math. Stat. 19:1). And its slopes by λ, μ
+    and v."""
+    r = birth - ended
+    kept = math.exp(-r * u)
+    if abs(r * u) < 1e-5:
+        gone, by_r = u * (1.0 - 0.5 * r * u), u * u * (r * u / 3.0 - 0.5)
+    else:
+        gone = -math.expm1(-r * u) / r
+        by_r = (u * kept - gone) / r
+    of_r = birth * by_r - u * kept * v
+    return kept * v + birth * gone, gone + of_r, -of_r, kept
+
+
+@uncounted
+def add_reciprocal_survival(x, settings, t, by_number):
+    """Minus the log probability that a lineage at t leaves some of the living that were sampled, its slope by
+    t, and those by numbers added. Where samples end lineages, they end them here too."""
+    lasts, oldest = settings[LASTS] == 1.0, epoch_at(t, settings)
+    k, factor, value, by_time = int(settings[EPOCHS]), 1.0, 0.0, 0.0
+    for i in range(oldest, -1, -1):
+        v = 1.0 / settings[RHO]
+        for j in range(i + 1):
+            birth, death, sampling = rates_at(x, settings, j)
+            ended = death if lasts else death + sampling
+            until = t if j == oldest else settings[FIRST + j + 1]
+            v, by_birth, by_ended, by_v = through(birth, ended, until - settings[FIRST + j], v)
+        if i == oldest:
+            value, by_time, factor = math.log(v), (birth - (birth - ended) * v) / v, 1.0 / v
+        by = factor * by_birth, factor * by_ended, 0.0 if lasts else factor * by_ended
+        a, b, c = numbers_at(x, settings, i)
+        by_a, by_b, by_c = by_numbers(settings[FORM], lasts, a, b, c, by)
+        by_number[int(settings[FIRST + k + i])] += by_a
+        by_number[int(settings[FIRST + 2 * k + i])] += by_b
+        by_number[int(settings[FIRST + 3 * k + i])] += by_c
+        factor *= by_v
+    return value, by_time
 
 
 def joining(t, x, settings, out):
@@ -257,8 +318,9 @@ def plain_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     log G(t)] + n₀ log ρ,
 
     without p₀ where samples end lineages; n₀ tips at height 0 where ρ > 0. B = G(origin), the origin x[-1]
-    above the root; or, given the root's age t, G(t) / [λ (1 - p₀(t))²], and nothing where the root is a
-    sample."""
+    above the root, over 1 - p₀(origin) given that something was sampled (CONDITION), or over what that is
+    without samples before the end; or, given the root's age t, G(t) / [λ (1 - p₀(t))²], and nothing where the
+    root is a sample."""
     k, rooted, lasts = int(settings[EPOCHS]), bool(settings[ROOTED]), bool(settings[LASTS])
     begins, places = settings[FIRST : FIRST + k], settings[FIRST + k :].reshape(3, k).astype(int)
     if rooted and begins_with_ancestor(g):
@@ -284,9 +346,30 @@ def plain_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     total = over(root if rooted else root + x[-1], log_g)
     if rooted:
         total -= over(root, lambda r, t, i: np.log(r.birth) + 2 * np.log(1 - plain_unseen(r, t)))
+    if settings[CONDITION] == OF_SAMPLING:
+        total -= over(root + x[-1], lambda r, t, i: np.log(1 - plain_unseen(r, t)))
+    elif settings[CONDITION] == OF_SURVIVAL:
+        total -= math.log(plain_survival(rates, begins, float(root[0] + x[-1]), settings))
     total += over(joinings, lambda r, t, i: np.log(2 * r.birth) + log_g(r, t, i))
     total += over(dated, lambda r, t, i: np.log(np.full(len(t), r.sampling))) - over(ends, log_g)
     if lasts:
         total += over(ends, lambda r, t, i: np.log(plain_unseen(r, t)))
     present = g.n_tips - len(dated)
     return total + (present * math.log(settings[RHO]) if present else 0.0)
+
+
+def plain_survival(rates: Sequence[Any], begins: np.ndarray, t: float, settings: np.ndarray) -> float:
+    """The probability that a lineage at t leaves some of the living that were sampled: with w that at the
+    young end of an epoch, w (λ-μ) / [λw + (λ(1-w) - μ) exp(-(λ-μ)u)] after a time u (Stadler 2010)."""
+    w = float(settings[RHO])
+    for i, r in enumerate(rates):
+        until = min(t, begins[i + 1]) if i + 1 < len(begins) else t
+        if until <= begins[i]:
+            break
+        birth, ended = r.birth, r.death if settings[LASTS] else r.death + r.sampling
+        net, u = birth - ended, until - begins[i]
+        if net == 0.0:
+            w = w / (1.0 + birth * w * u)
+        else:
+            w = w * net / (birth * w + (birth * (1.0 - w) - ended) * math.exp(-net * u))
+    return w

@@ -40,11 +40,18 @@ from phloem.hardware.numba_compile import uncounted
 CUT = 0.95  # the living were chosen by lineages at this share of the age of the youngest joining or fossil
 
 
-def _parameters(scale, options) -> Parameters:
-    """InputError for living that were chosen to be diverse where lineages end at a sample, or rates shift."""
+def of_species(scale, options) -> Parameters:
+    """Net diversification, relative death and the proportion of sampling; the one setting is ρ."""
     found = birth_death_parameters(scale, options)
     share = Block("sampling_proportion", "unit", np.array([0.5]), 0.0, 1.0)
-    priors = {**found.priors, share.name: Uniform(0.0, 1.0)}
+    return Parameters(
+        (*found.blocks, share), {**found.priors, share.name: Uniform(0.0, 1.0)}, found.settings[:1]
+    )
+
+
+def _parameters(scale, options) -> Parameters:
+    """InputError for living that were chosen to be diverse where lineages end at a sample, or rates shift."""
+    found = of_species(scale, options)
     sampling = str(options.get("sampling") or "random")
     require_choice("--sampling", sampling, ("random", "diversified"))
     lasts = kind_of(options) != "ends"
@@ -53,7 +60,7 @@ def _parameters(scale, options) -> Parameters:
     if sampling == "diversified" and options.get("shift"):
         raise InputError("where the living were chosen to be diverse, rates do not shift")
     header = (float(found.settings[0]), float(lasts), OF_SPECIES, 1.0, float(sampling == "diversified"))
-    return laid_out(header, (*found.blocks, share), priors, options)
+    return laid_out(header, found.blocks, found.priors, options)
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:

@@ -33,6 +33,10 @@ LEVEL = "pop_size_1"
 """Of several sizes whose smoothing says nothing of their level: a prior of the youngest stands for 1 / N₁."""
 
 
+ORIGIN_GAP = "origin_gap"
+"""Of a process with a beginning: how far above the root that is."""
+
+
 class Scale(NamedTuple):
     """What parameters start from. time: a span that is typical of the tree's age; n_tips: T; n_pieces: how
     many population sizes, of priors that have several."""

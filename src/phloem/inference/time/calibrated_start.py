@@ -14,8 +14,9 @@ from phloem.tree.dated import DatedTree, dated_tree
 NEARER = 0.8  # of the way up to the node above, of nodes without ages of their own
 
 
-def starting_values(model: TimeModel, rate: float | None) -> np.ndarray:
-    """(n,) numbers, rate (if there is one) that of all clocks that have none that is held."""
+def starting_values(model: TimeModel, tree: DatedTree, rate: float | None) -> np.ndarray:
+    """(n,) numbers, rate (if there is one) that of all clocks that have none that is held; the gap between
+    the root and a beginning whose age has a density such that it is a likely one."""
     values = model.space.start()
     for name in model.rate_names:
         if rate is not None and name not in model.fixed:
@@ -23,15 +24,27 @@ def starting_values(model: TimeModel, rate: float | None) -> np.ndarray:
     for prior in model.priors:
         here = model.space.place(prior.block)
         values[here] = possible_numbers(prior.family, values[here])
+    for clade in model.clades:
+        if clade.above and (gap := likely_beginning([clade]) - tree.heights[tree.order[-1]]) > 0:
+            values[model.space.place(clade.above)] = gap
     return values
+
+
+def likely_beginning(clades: Sequence[Clade]) -> float:
+    """A likely age of the beginning of the process; infinite where it has no density."""
+    found = [clade.offset + likely_age(clade.age) for clade in clades if clade.above and clade.age]
+    return min(found, default=np.inf)
 
 
 def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[str]) -> DatedTree:
     """The tree as it is where the ages of all calibrated clades have densities above 0. Else with other ages:
     calibrated ancestors have likely ones, older than those below; other nodes lie between the calibrated or
-    tips below and the node above. Tips stay."""
-    nodes = {clade: ancestor_of(tree, clade, taxa) for clade in clades if clade.age is not None}
-    if all(_possible(clade, tree.heights[node]) for clade, node in nodes.items()):
+    tips below and the node above, the root below a beginning that has a density. Tips stay."""
+    known = [clade for clade in clades if clade.age is not None and not clade.above]
+    nodes = {clade: ancestor_of(tree, clade, taxa) for clade in known}
+    begins = likely_beginning(clades)
+    possible = all(_possible(clade, tree.heights[node]) for clade, node in nodes.items())
+    if possible and tree.heights[tree.order[-1]] < begins:
         return tree
     heights, floor = tree.heights.copy(), tree.heights.copy()
     n_tips = (len(heights) + 1) // 2
@@ -48,6 +61,8 @@ def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[
             heights[x] = floor[x]
         elif x == root:
             heights[x] = max(tree.heights[x], 1.3 * floor[x])
+            if floor[x] < begins <= heights[x]:
+                heights[x] = floor[x] + NEARER * (begins - floor[x])
         else:
             heights[x] = floor[x] + NEARER * (heights[tree.parent[x]] - floor[x])
     return dated_tree(tree.parent, heights)

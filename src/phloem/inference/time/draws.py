@@ -83,7 +83,9 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     numbers.append(total)
     if model.samples_ancestors:
         numbers.append(ancestral(lengths[: model.n_tips]).sum())
-    numbers += [_age(model, clade, tree) for clade in model.clades]
+    for clade in model.clades:
+        above = state.values[s][model.space.place(clade.above)].sum() if clade.above else 0.0
+        numbers.append(_age(model, clade, tree) + above)
     numbers += [model.youngest - heights[x] for x in _moving(model)]
     for k, of_branches in enumerate(rates[:, lengths > 0] if model.clock != clocks.STRICT else ()):
         numbers += [substitutions[k].sum() / total, of_branches.std() / of_branches.mean()]

@@ -102,4 +102,6 @@ def _of_ages(run: Run, s: int) -> Iterator[float]:
         yield -math.inf
     for clade, node in zip(model.clades, ancestors):
         if clade.age is not None:
-            yield float(clade.age.log_density(np.array([state.heights[s, node] - clade.offset])))
+            age = state.heights[s, node] - clade.offset
+            age += state.values[s][model.space.place(clade.above)].sum() if clade.above else 0.0
+            yield float(clade.age.log_density(np.array([age])))

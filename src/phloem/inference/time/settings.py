@@ -73,7 +73,8 @@ def family_text(family: Family) -> str:
 class Clade:
     """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age, less
     offset, the least it can be. clock: they have one of their own (TreeModel.clock "local"), and must be a
-    clade."""
+    clade. above: of all taxa, the number that is added to the root's age: the age is that of the beginning
+    of a process."""
 
     name: str
     taxa: tuple[str, ...]
@@ -81,6 +82,7 @@ class Clade:
     age: Family | None = None
     clock: bool = False
     offset: float = 0.0
+    above: str = ""
 
     @property
     def age_text(self) -> str:

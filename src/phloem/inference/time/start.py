@@ -270,7 +270,7 @@ def time_state(
     tree = starting_tree(model, rng) if origin is None else origin.tree
     n, m = 2 * model.n_tips - 1, model.space.n_coordinates
     entries, rows = ENTRIES_A_NODE * n, 1 + model.n_clocks
-    values = starting_values(model, None if origin is None else origin.rate)
+    values = starting_values(model, tree, None if origin is None else origin.rate)
     deviations, lengths = _strict_branches(model, tree, values)
     k, parts = model.parameters.n_groups, np.zeros(0, np.int64)
     if k:

@@ -4,7 +4,7 @@ with their priors; and what is known of clades."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,9 @@ from phloem.density.space import Block, Space
 from phloem.density.terms.compiled.dispatch import PriorTable, block_table
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.term import BlockPrior, Family
+from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
 from phloem.density.tree_priors.fossils import kind_of
 from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
@@ -178,6 +180,9 @@ class TimeModel:
             together=np.array([c.together or c.clock for c in self.clades], np.uint8),
             known=np.array(known, np.uint8),
             shift=np.array([c.offset for c in self.clades]),
+            above=np.array(
+                [self.space.place(c.above).start if c.above else -1 for c in self.clades], np.int64
+            ),
         )
         ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in self.clades))
         return record, block_table(
@@ -210,6 +215,10 @@ def time_model(
     blocks, priors = _clock_blocks(kind, scale, [c.name for c in tree.clades if c.clock], names)
     blocks += list(parameters.blocks)
     priors |= parameters.priors
+    _check_beginning(prior, tree, priors)
+    for clade in tree.clades:
+        if clade.above:  # whose density is that of its age
+            del priors[clade.above]
     of_model, model_from = model_blocks(engine, sum(b.size for b in blocks))
     blocks += of_model
     priors |= {b.name: usual_prior(b) for b in of_model}
@@ -218,7 +227,8 @@ def time_model(
         priors[traits.CLOCK] = CTMC
         priors |= trait.priors()
     given = {block_of(name, of_model): family for name, family in tree.priors.items()}
-    for name, family in _of_stretches(given, [b.name for b in parameters.blocks]).items():
+    of_tree = {b.name for b in parameters.blocks}
+    for name, family in _of_each(given, [b.name for b in blocks], of_tree).items():
         if name == LEVEL and LEVEL in options:
             if isinstance(family, float | str):
                 raise InputError(f"{LEVEL} takes a density, of the level of all sizes")
@@ -256,13 +266,18 @@ def _fossils(prior: TreePrior, tree: TreeModel, kind: int, tip_bounds: np.ndarra
     return found
 
 
-def _of_stretches(
-    given: Mapping[str, Family | str | float], names: Sequence[str]
+def _of_each(
+    given: Mapping[str, Family | str | float], names: Sequence[str], of_tree: Collection[str]
 ) -> dict[str, Family | str | float]:
-    """What is said of a number that shifts holds of each stretch of time of which nothing else is said."""
+    """What is said of a number that shifts, or that parts have of their own, holds of each stretch of time or
+    part of which nothing else is said."""
     found: dict[str, Family | str | float] = {}
     for name, family in given.items():
-        own = [other for other in names if re.fullmatch(re.escape(name) + r"_\d+", other)]
+        own = [
+            other
+            for other in names
+            if re.fullmatch(re.escape(name) + (r"_\d+" if other in of_tree else r"\{.+\}"), other)
+        ]
         found |= dict.fromkeys(own if name not in names and own else [name], family)
     return found | {name: family for name, family in given.items() if name in found}
 
@@ -288,12 +303,27 @@ def _check_tree_prior(prior: TreePrior, tree: TreeModel, tip_bounds: np.ndarray)
             hint="Choose bdss, or a coalescent.",
         )
     if prior.needs_root and not any(
-        c.age is not None and len(c.taxa) == len(tip_bounds) for c in tree.clades
+        c.age is not None and len(c.taxa) == len(tip_bounds) and not c.above for c in tree.clades
     ):
         raise InputError(
             f"the tree prior '{prior.name}' is a density given the root's age, which has none",
             hint="Give it one, as in --calibrate 'root=gamma(2,0.1)'.",
         )
+
+
+def _check_beginning(prior: TreePrior, tree: TreeModel, priors: Mapping[str, object]) -> None:
+    """InputError where the age of a beginning has a density and the process has none, or one of its own."""
+    for clade in tree.clades:
+        if clade.above and clade.above not in priors:
+            raise InputError(
+                f"the tree prior '{prior.name}' has no origin whose age could have a density",
+                hint="Choose fbd, bdss or bdsky, or calibrate the root.",
+            )
+        if clade.above and clade.above in tree.priors:
+            raise InputError(
+                f"--calibrate {clade.name} and --prior {clade.above} both say when the process began",
+                hint="Leave one of them out.",
+            )
 
 
 def _check(clade: Clade, taxa: Sequence[str]) -> None:
@@ -327,7 +357,9 @@ def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
 
 
 def likely_age(family: Family) -> float:
-    """An age that a density does not exclude."""
+    """An age that a density does not exclude; the middle of one between limits."""
+    if isinstance(family, Uniform | LogUniform) and family.upper > 0.0:
+        return 0.5 * (max(family.lower, 0.0) + family.upper)
     x = np.geomspace(1e-6, 1e9, 1501)
     value = np.array([float(family.log_density(np.array([age]))) for age in x])
     if not np.isfinite(value).any():

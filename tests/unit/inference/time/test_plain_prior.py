@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from phloem.data.traits import TipTraits
+from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.mcmc.recipes import observations
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time import start
 from phloem.inference.time.plain_prior import check_prior, plain_log_prior
 from phloem.inference.time.run import advanced, new_run
@@ -30,6 +32,8 @@ AGES = (
     Clade("root", TAXA, age=Gamma(8.0, 1.0), offset=0.5),
     Clade("three", TAXA[:3], together=True, age=Gamma(2.0, 0.5)),
 )
+ORIGIN = Clade("origin", TAXA, age=Gamma(8.0, 1.0), offset=2.0, above="origin_gap")
+OF_SPECIES = {"numbers": "diversification", "condition": "survival", "sampled": 0.5}
 STATES = np.eye(3, dtype=bool)[[0, 0, 1, 2, 2, 2]]
 TRAIT = TraitModel(TipTraits("place", TAXA, tuple("XYZ"), STATES), False, True, False)
 MODELS = {
@@ -37,6 +41,7 @@ MODELS = {
     "skyline, ucln": (TreeModel(clock="ucln", prior="skyline", pieces=3), None),
     "birth-death, ucgd": (TreeModel(clock="ucgd", prior="bdss"), None),
     "bdsky, ucln": (TreeModel(clock="ucln", prior="bdsky", pieces=3), None),
+    "fbd since an origin": (TreeModel(prior="fbd", options=OF_SPECIES, clades=(ORIGIN,)), None),
     "skyride, random": (TreeModel(clock="random", prior="skyride"), None),
     "exponential, shrinkage": (TreeModel(clock="shrinkage", prior="exponential"), None),
     "skyride, white noise": (TreeModel(clock="white-noise", prior="skyride"), None),
@@ -76,6 +81,11 @@ def of_numbers(right):
     return right._replace(priors=right.priors._replace(numbers=right.priors.numbers * 1.01))
 
 
+def gap_left_out(right):
+    known = right.calibrations
+    return right._replace(calibrations=known._replace(above=np.full(len(known.above), -1)))
+
+
 def deviations_left_out(right):
     return right._replace(clock=right.clock._replace(smooth=0))
 
@@ -89,6 +99,7 @@ def slower_trait(right):
     [
         ("constant, ages", without_ages),
         ("constant, ages", of_numbers),
+        ("fbd since an origin", gap_left_out),
         ("skyline, ucln", deviations_left_out),
         ("constant, trait", slower_trait),
     ],
@@ -122,6 +133,48 @@ def test_chains_start_where_priors_let_them():
         expected = usual[model.space.place(name)] if near is None else [near]
         assert run.state.values[0, here] == pytest.approx(expected)
     check_prior(run)
+
+
+@pytest.mark.parametrize("oldest", [0.2, 4.0, 1000.0])
+def test_chains_start_below_an_origin_that_has_a_density(oldest):
+    seen, model, settings = made_from("fbd since an origin")
+    youngest = float(model.tip_bounds.max()) + oldest
+    origin = replace(ORIGIN, age=Uniform(youngest, youngest + 0.1 * oldest), offset=0.0)
+    tree = TreeModel(prior="fbd", options=OF_SPECIES, clades=(origin,))
+    other = time_model(model.engine, tree, model.taxa, model.tip_bounds, float("nan"))
+    for seed in range(5):
+        run = new_run(0, seen, other, replace(settings, seed=seed))
+        began = run.samples.numbers[0, 2 + run.columns.names.index("age(origin)")]
+        assert youngest < began < youngest + 0.1 * oldest
+        check_prior(run)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"prior": "constant", "options": {}}, "has no origin whose age"),
+        ({"priors": {"origin_gap": Gamma(2.0, 1.0)}}, "both say when the process began"),
+        ({"prior": "fbd-root", "options": {}}, "is a density given the root's age"),
+    ],
+)
+def test_an_origin_needs_a_process_that_has_one(more, message):
+    _, model, _ = made_from("fbd since an origin")
+    tree = replace(TreeModel(prior="fbd", options=OF_SPECIES, clades=(ORIGIN,)), **more)
+    with pytest.raises(InputError, match=message):
+        time_model(model.engine, tree, model.taxa, model.tip_bounds, float("nan"))
+
+
+def test_what_is_said_of_a_number_holds_of_each_part():
+    data = alignment(6, 40)
+    one = model_for_alignment("HKY+FO", data, "mean")
+    parts = structure_of_parts([PartModel(name, one, 40, 1) for name in "ab"], Linkage("proportional"))
+    given = {"frequencies": Dirichlet(4.0), "kappa{b}": Gamma(2.0, 1.0)}
+    model = time_model(
+        parts, TreeModel(priors=given), data.taxa, np.stack([TIPS[:6]] * 2, axis=1), float("nan")
+    )
+    found = {p.block: p.family for p in model.priors}
+    assert found["frequencies{a}"] == found["frequencies{b}"] == Dirichlet(4.0)
+    assert found["kappa{b}"] == Gamma(2.0, 1.0) != found["kappa{a}"]
 
 
 def test_a_start_that_cannot_be_is_explained():

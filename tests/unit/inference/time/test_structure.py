@@ -127,8 +127,9 @@ def test_clocks_of_parts_have_numbers_and_moves_of_their_own():
     ]  # fmt: skip
     assert "clock_rate{y}_multiplier" not in moves and "clock_rate{x,z}_multiplier" in moves
     assert not _there(of_parts("strict", priors={f"clock_rate{{{x}}}": 1.0 for x in "xyz"}))["rate"]
-    with pytest.raises(InputError, match=r"no 'clock_rate' to give a prior(.|\n)*clock_rate\{x\}"):
-        of_parts(priors={"clock_rate": 1.0})
+    assert of_parts(priors={"clock_rate": 1.0}).fixed == {f"clock_rate{{{x}}}" for x in "xyz"}
+    with pytest.raises(InputError, match=r"no 'rate_clock' to give a prior(.|\n)*clock_rate\{x\}"):
+        of_parts(priors={"rate_clock": 1.0})
 
 
 def test_names_are_of_kinds():

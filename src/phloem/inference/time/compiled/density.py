@@ -118,6 +118,8 @@ def _known_ages(data, state, scratch, slot):
         return -math.inf
     for c in range(known.size.shape[0]):
         ages[c] = heights[scratch.ancestors[c]] - known.shift[c]
+        if known.above[c] >= 0:
+            ages[c] += state.values[slot, known.above[c]]
     for r in range(data.ages.kind.shape[0]):
         c = data.ages.first[r]
         numbers = data.ages.numbers[data.ages.numbers_first[r] : data.ages.numbers_first[r + 1]]
@@ -133,7 +135,10 @@ def _known_ages(data, state, scratch, slot):
         below = log_density_of_kind(data.ages.kind[r], here, numbers)
         ages[c] = age
         if above > -math.inf and below > -math.inf:
-            scratch.by_height[scratch.ancestors[c]] += (above - below) / (2.0 * STEP * age)
+            slope = (above - below) / (2.0 * STEP * age)
+            scratch.by_height[scratch.ancestors[c]] += slope
+            if known.above[c] >= 0:
+                scratch.by_value[known.above[c]] += slope
     return total
 
 
