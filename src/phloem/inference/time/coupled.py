@@ -173,7 +173,7 @@ def coupled_advanced(
     every sample; True gives up."""
     every, end, draws = run.settings.sample_every, run.generation + n_generations, []
     while run.generation < end and not stopped():
-        here, until = next_piece(run.settings, run.generation, end)
+        here, until = next_piece(run.cold, end)
         for chain in run.chains:
             begin_piece(chain, here)
         _work_all(run, until - run.generation, here)

@@ -58,6 +58,12 @@ if TYPE_CHECKING:
 
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
 """Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
+MELTED = 0.25
+"""The power of the likelihood while a chain of the warm-up is melted (decision 0032)."""
+MELTING, CYCLES, HOT, SETTLED = (0.1, 0.6), 5, 0.3, 0.7
+"""Between which shares of the warm-up chains melt and set, how often, for what share of a cycle they are hot,
+and at what share of it they have set, so that places of subtrees may be learnt."""
+LEAST_MELTING = 1000  # moves of the warm-up for every tip, below which there is no time to set
 STONE_WINDOWS = (0.5,)
 """The same, of those of a stone in which moves adapt."""
 PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
@@ -214,13 +220,14 @@ def ancestral_bytes(run: Run) -> int:
 @dataclass(frozen=True)
 class Stretch:
     """Generations that are alike: the power of the likelihood, from when to when moves adapt, which windows
-    of learning end within that, and where the stretch ends."""
+    of learning end within that, where the stretch ends, and whether places of subtrees are learnt."""
 
     power: float
     begin: int
     adapts_until: int
     windows: tuple[float, ...]
     end: float
+    watched: bool = False
 
     @property
     def edges(self) -> list[int]:
@@ -228,11 +235,13 @@ class Stretch:
         return [self.begin + int(share * (self.adapts_until - self.begin)) for share in self.windows]
 
 
-def stretch_after(settings: TimeSettings, generation: int) -> Stretch:
-    """That of the generation after this one."""
+def stretch_after(settings: TimeSettings, n_tips: int, generation: int) -> Stretch:
+    """That of the generation after this one, of chains over trees with so many tips."""
     tuning = settings.tuning
     if generation < tuning:
-        return Stretch(1.0, 0, tuning, WINDOWS, tuning)
+        melts = settings.use_data and settings.ancestors == "summed" and tuning >= LEAST_MELTING * n_tips
+        power, end, watched = next(of for of in _pieces_of_warm_up(melts) if generation < round(of[1] * tuning))
+        return Stretch(power, 0, tuning, WINDOWS, round(end * tuning), watched)
     if not settings.stones:
         return Stretch(1.0, tuning, tuning, (), np.inf)
     stones = settings.ladder
@@ -242,11 +251,22 @@ def stretch_after(settings: TimeSettings, generation: int) -> Stretch:
     return Stretch(power, generation, generation, (), end)
 
 
+def _pieces_of_warm_up(melts: bool) -> list[tuple[float, float, bool]]:
+    """Power of the likelihood, the share of the warm-up until which all is so, and whether places of subtrees
+    are learnt: not on the way from the start or from a melt."""
+    first, last = MELTING
+    pieces, cycle = [(1.0, first, False)], (last - first) / CYCLES
+    for begin in first + cycle * np.arange(CYCLES) if melts else ():
+        pieces += [(MELTED, begin + HOT * cycle, False), (1.0, begin + SETTLED * cycle, False)]
+        pieces += [(1.0, begin + cycle, True)]
+    return [*pieces, (1.0, WINDOWS[-1], True), (1.0, 1.0, False)]
+
+
 def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     """The run after n_generations more, sampled on the way. stopped: asked at every sample; True gives up."""
     every, end, draws = run.settings.sample_every, run.generation + n_generations, []
     while run.generation < end and not stopped():
-        here, until = next_piece(run.settings, run.generation, end)
+        here, until = next_piece(run, end)
         begin_piece(run, here)
         work(run, until - run.generation, here)
         end_piece(run, here)
@@ -255,10 +275,11 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     return replace(run, samples=extended(run.samples, draws))
 
 
-def next_piece(settings: TimeSettings, generation: int, end: int) -> tuple[Stretch, int]:
-    """The stretch after a generation, and until when nothing has to be done but moves: a sample, the end of a
+def next_piece(run: Run, end: int) -> tuple[Stretch, int]:
+    """The stretch that a run is in, and until when nothing has to be done but moves: a sample, the end of a
     window or of the stretch, or the end."""
-    here, every = stretch_after(settings, generation), settings.sample_every
+    generation, every = run.generation, run.settings.sample_every
+    here = stretch_after(run.settings, run.data.n_tips, generation)
     ahead = [edge for edge in (*here.edges, here.end) if edge > generation]
     return here, int(min((generation // every + 1) * every, end, *ahead))
 
@@ -273,16 +294,15 @@ def end_piece(run: Run, here: Stretch) -> None:
     """And after them."""
     if run.generation in here.edges:
         end_window(run.state)
-        if run.generation == here.edges[0] and len(here.edges) > 1:
-            forget_places(run.state)  # of the way from a random tree
 
 
 def work(run: Run, n: int, here: Stretch, heat: float = 1.0) -> None:
     """n moves at a power of the posterior."""
-    from phloem.inference.time.compiled.run import LEARN, SAMPLE, TUNE
+    from phloem.inference.time.compiled.run import LEARN, SAMPLE, TUNE, WATCH
 
     task = TUNE if run.generation < here.adapts_until else SAMPLE
     task = LEARN if here.windows and run.generation < here.edges[-1] else task
+    task = WATCH if here.watched else task
     run.scratch.power[:] = here.power * heat, heat
     _turns(run, n, task)
     run.state.generation[0] += n
@@ -355,11 +375,6 @@ def end_window(state: TimeState) -> None:
     for array in (seen, state.mean, state.square, state.number_seen, state.number_mean, state.number_square):
         array[:] = 0.0
     seek_steps(state)
-
-
-def forget_places(state: TimeState) -> None:
-    """Learn anew where subtrees are."""
-    state.place[:], state.place_ages[:], state.place_looks[:] = 0, 0.0, 0.0
 
 
 def seek_steps(state: TimeState) -> None:

@@ -120,7 +120,7 @@ def test_ancestors_are_drawn_from_their_conditional_distribution(power):
     expected /= expected.sum(axis=1, keepdims=True)
     place = {tuple(own): k for k, own in enumerate(every)}
     found, n = np.zeros((6, len(every))), 1_500
-    here = stretch_after(run.settings, 0)
+    here = stretch_after(run.settings, run.data.n_tips, 0)
     work(run, 200, here, power)
     for _ in range(n):
         work(run, 12, here, power)

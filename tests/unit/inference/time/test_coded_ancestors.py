@@ -150,7 +150,7 @@ def test_ancestors_are_drawn_from_their_conditional_distribution(power):
     run = run_of("protein", 4, 8, moves={"ancestral_states": 1.0}, seed=4, model="WAG")
     expected = np.exp(power * log_likelihoods(run, EVERY))
     expected /= expected.sum(axis=1, keepdims=True)
-    found, n, here = np.zeros((8, len(EVERY))), 3_000, stretch_after(run.settings, 0)
+    found, n, here = np.zeros((8, len(EVERY))), 3_000, stretch_after(run.settings, run.data.n_tips, 0)
     work(run, 200, here, power)
     for _ in range(n):
         work(run, 24, here, power)
@@ -177,7 +177,7 @@ def test_topologies_and_ancestors_have_their_joint_distribution(power):
     chain, too."""
     moves = {"narrow_exchange": 1.0, "fixed_height_spr": 1.0, "ancestral_states": 1.0}
     run = run_of("protein", 4, 5, moves=moves, seed=7, model="WAG")
-    n, here, counted = 6_000, stretch_after(run.settings, 0), {}
+    n, here, counted = 6_000, stretch_after(run.settings, run.data.n_tips, 0), {}
     for _ in range(n):
         work(run, 12, here, power)
         tree = tuple(run.state.parent[int(run.state.slot[0])])

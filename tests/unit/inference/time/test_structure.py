@@ -14,7 +14,7 @@ from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.move_table import Costs, chosen_moves
-from phloem.inference.time.run import _there, stretch_after
+from phloem.inference.time.run import WINDOWS, _there, stretch_after
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, family_text, parse_family
 from phloem.inference.time.structure import CLOCKS, time_model
 from phloem.model.grammar import parse_model
@@ -172,20 +172,38 @@ def test_what_the_generations_of_stones_are_for():
     assert settings.tuning == ladder.first
     generation, found = 0, []
     while generation < settings.generations:
-        here = stretch_after(settings, generation)
+        here = stretch_after(settings, 4, generation)
         found.append(
             (here.power, int(here.end) - generation, generation < here.adapts_until, len(here.windows))
         )
         generation = int(here.end)
     powers = (np.arange(3, -1, -1) / 4) ** 2.5
-    expected = [(1.0, 2560, True, 5)]
+    expected = [(1.0, n, True, 5) for n in (256, 2304 - 256, 2560 - 2304)]
     for power in powers:
         expected += [(power, 480, True, 1), (power, 1380, False, 0)]
     assert found == expected
-    assert stretch_after(settings, 2560 + 100).edges == [2560 + 240]
+    assert stretch_after(settings, 4, 2560 + 100).edges == [2560 + 240]
     usual = TimeSettings(generations=10_000, warm_up=0.25)
-    assert stretch_after(usual, 2499).adapts_until == 2500 > stretch_after(usual, 0).edges[-1]
-    assert stretch_after(usual, 2500).adapts_until == 2500 and stretch_after(usual, 2500).power == 1.0
+    assert stretch_after(usual, 4, 2499).adapts_until == 2500 > stretch_after(usual, 4, 0).edges[-1]
+    assert stretch_after(usual, 4, 2500).adapts_until == 2500 and stretch_after(usual, 4, 2500).power == 1.0
+
+
+def test_chains_melt_and_set_where_there_is_time():
+    def pieces(n_tips, **told):
+        settings, generation, found = TimeSettings(generations=100_000, warm_up=0.2, **told), 0, []
+        while generation < settings.tuning:
+            here = stretch_after(settings, n_tips, generation)
+            found.append((here.power, int(here.end), here.watched))
+            generation = int(here.end)
+        return found
+
+    plain = [(1.0, 2_000, False), (1.0, 18_000, True), (1.0, 20_000, False)]
+    assert pieces(21) == pieces(20, use_data=False) == pieces(20, ancestors="sampled") == plain
+    melting = [(1.0, 2_000, False)]
+    for begin in range(2_000, 12_000, 2_000):
+        melting += [(0.25, begin + 600, False), (1.0, begin + 1_400, False), (1.0, begin + 2_000, True)]
+    assert pieces(20) == melting + plain[1:]
+    assert max(end for power, end, _ in pieces(20) if power < 1.0) < int(WINDOWS[-2] * 20_000)  # none of it
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from phloem.inference.time.compiled.coordinates import (
 )
 from phloem.inference.time.compiled.crossings import drift, set_cells
 from phloem.inference.time.compiled.density import log_spread
-from phloem.inference.time.compiled.known_places import entry, learn_places
+from phloem.inference.time.compiled.known_places import entry
 from phloem.inference.time.records import (
     CENTRE,
     COUNT,
@@ -374,8 +374,6 @@ def learn_scales(data, state, scratch):
         off = y[first + i] - state.number_mean[i]
         state.number_mean[i] += off / state.number_seen[0]
         state.number_square[i] += off * (y[first + i] - state.number_mean[i])
-    tree = state.parent[old], state.left[old], state.right[old], state.heights[old]
-    learn_places(state.place, state.place_ages, state.place_looks, tree, scratch.keys)
     for x in range(n):
         at = entry(state.clade, scratch.keys[x])
         if at < 0 or y[x] == -math.inf:

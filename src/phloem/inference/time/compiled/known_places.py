@@ -58,21 +58,25 @@ def _learn(table, ages, key, age):
 
 
 @uncounted
-def seen_share(known, subtree, beside):
-    """In what share of the looks a subtree was beside another."""
+def place_of(known, subtree, beside):
+    """Where the table has a subtree beside another, -1 where it never was."""
     key = place_key(subtree, beside)
     at = entry(known.table, key)
-    if at < 0 or known.table[at] != key:
-        return 0.0
-    return known.ages[at, LOOKS] / known.looks[0]
+    return at if at >= 0 and known.table[at] == key else -1
+
+
+@uncounted
+def seen_share(known, subtree, beside):
+    """In what share of the looks a subtree was beside another."""
+    at = place_of(known, subtree, beside)
+    return known.ages[at, LOOKS] / known.looks[0] if at >= 0 else 0.0
 
 
 @uncounted
 def age_there(known, subtree, beside):
     """Mean and scale of a logistic distribution of their parent's age; scale 0 where it is not known."""
-    key = place_key(subtree, beside)
-    at = entry(known.table, key)
-    if at < 0 or known.table[at] != key or known.ages[at, LOOKS] < KNOWN:
+    at = place_of(known, subtree, beside)
+    if at < 0 or known.ages[at, LOOKS] < KNOWN:
         return 0.0, 0.0
     n, mean = known.ages[at, LOOKS], known.ages[at, MEAN]
     variance = (known.ages[at, SQUARE] + DOUBT * (WIDE * mean) ** 2) / (n + DOUBT)

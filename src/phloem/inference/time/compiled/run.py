@@ -34,6 +34,7 @@ from phloem.inference.time.compiled.hamilton import (
     set_all_lengths,
     spread_of,
 )
+from phloem.inference.time.compiled.known_places import learn_places
 from phloem.inference.time.compiled.likelihood import (
     BY_CALLER,
     SAME,
@@ -77,7 +78,8 @@ from phloem.inference.time.records import (
 )
 
 FINISHED, WAITS = range(2)
-SAMPLE, TUNE, LEARN, REFRESH = range(4)  # tasks
+SAMPLE, TUNE, LEARN, WATCH, REFRESH = range(5)  # tasks
+LOOK = 25  # moves between two looks at where subtrees are
 
 
 @uncounted
@@ -116,8 +118,9 @@ def advance(data, state, scratch, n_moves, task):
 @uncounted
 def _advance(data, state, scratch, n_moves, task):
     """Go on until so many moves are done since scratch.done[MOVES] was 0. task: SAMPLE; TUNE: adapt moves and
-    steps, which only burn-in may; LEARN: and scales; REFRESH: one evaluation of the accepted state that
-    trusts no cache, at a start and from a checkpoint (models that only Python can make must be written).
+    steps, which only burn-in may; LEARN: and scales; WATCH: and where subtrees are; REFRESH: one evaluation
+    of the accepted state that trusts no cache, at a start and from a checkpoint (models that only Python can
+    make must be written).
     Returns FINISHED, or WAITS for what scratch.done[WAITING] says and call again: FOR_MODEL, the caller must
     write the model of the proposal, which is kept; FOR_LIKELIHOOD, it must answer scratch.asked.
 
@@ -201,9 +204,22 @@ def _advance(data, state, scratch, n_moves, task):
             if pending[UNDEFINED] != 0.0 and not by_steps:
                 _note_undefined(state, scratch, move)
             _count(data, state, move, taken, tuning)
-            if task == LEARN and on == OF_HAMILTON:
-                learn_scales(data, state, scratch)
+            if LEARN <= task <= WATCH:
+                _learn(data, state, scratch, on, task)
     return FINISHED
+
+
+@uncounted
+def _learn(data, state, scratch, on, task):
+    """Learn from the accepted tree: now and then where subtrees are, after trajectories the scales."""
+    if task == WATCH and (state.generation[0] + scratch.done[MOVES]) % LOOK == 0:
+        if data.ancestors != 0:
+            set_keys(data, state, scratch)
+        old = state.slot[0]
+        tree = state.parent[old], state.left[old], state.right[old], state.heights[old]
+        learn_places(state.place, state.place_ages, state.place_looks, tree, scratch.keys)
+    if on == OF_HAMILTON:
+        learn_scales(data, state, scratch)
 
 
 @uncounted
