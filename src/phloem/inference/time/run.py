@@ -240,8 +240,9 @@ def stretch_after(settings: TimeSettings, n_tips: int, generation: int) -> Stret
     tuning = settings.tuning
     if generation < tuning:
         melts = settings.use_data and settings.ancestors == "summed" and tuning >= LEAST_MELTING * n_tips
-        power, end, watched = next(of for of in _pieces_of_warm_up(melts) if generation < round(of[1] * tuning))
-        return Stretch(power, 0, tuning, WINDOWS, round(end * tuning), watched)
+        pieces = ((power, round(end * tuning), own) for power, end, own in _pieces_of_warm_up(melts))
+        power, end, watched = next(piece for piece in pieces if generation < piece[1])
+        return Stretch(power, 0, tuning, WINDOWS, end, watched)
     if not settings.stones:
         return Stretch(1.0, tuning, tuning, (), np.inf)
     stones = settings.ladder
