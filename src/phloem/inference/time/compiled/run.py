@@ -119,8 +119,7 @@ def advance(data, state, scratch, n_moves, task):
 def _advance(data, state, scratch, n_moves, task):
     """Go on until so many moves are done since scratch.done[MOVES] was 0. task: SAMPLE; TUNE: adapt moves and
     steps, which only burn-in may; LEARN: and scales; WATCH: and where subtrees are; REFRESH: one evaluation
-    of the accepted state that trusts no cache, at a start and from a checkpoint (models that only Python can
-    make must be written).
+    that trusts no cache, at a start and from a checkpoint (models that Python makes must be written).
     Returns FINISHED, or WAITS for what scratch.done[WAITING] says and call again: FOR_MODEL, the caller must
     write the model of the proposal, which is kept; FOR_LIKELIHOOD, it must answer scratch.asked.
 
