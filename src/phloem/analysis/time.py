@@ -279,7 +279,8 @@ def _summarised(
     along: dict[str, np.ndarray | StatesAlong] = {}
     for k, name in enumerate(data.model.rate_traits):
         if data.model.clock != clocks.STRICT:  # whose branches all have one rate
-            along[name] = np.concatenate([run.samples.sets[first:, RATES + k] for run in runs])
+            rates = np.concatenate([run.samples.sets[first:, RATES + k] for run in runs])
+            along[name] = np.where(rates > 0, rates, np.nan)  # an ancestor's branch, of no time, has none
     routes: tuple[Route, ...] = ()
     if data.model.trait is not None:
         along |= states_along(data.model.trait, runs, first)

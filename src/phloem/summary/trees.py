@@ -149,8 +149,9 @@ def maximum_clade_credibility(
     Biol. 13:221), or the sampled tree's own ('keep'). A node never lies below its children: where a
     mean does, it is lifted to theirs. Unrooted trees get mean, median or own branch lengths.
     Annotations: prob; height_mean, height_median, height_95%_HPD (rooted) or length_… (unrooted); of numbers
-    along branches, name → (n, N) of all trees, run after run: name (their mean), name_median, name_95%_HPD;
-    of states of nodes name (the most frequent), name.prob, name.set, name.set.prob.
+    along branches, name → (n, N) of all trees, run after run, NaN where a branch has none: name (their mean),
+    name_median, name_95%_HPD; of states of nodes name (the most frequent), name.prob, name.set,
+    name.set.prob.
     """
     table = runs if isinstance(runs, SplitTable) else split_table(runs)
     best, sample = int(np.argmax(log_clade_credibility(table))), table.sample
@@ -238,7 +239,7 @@ def finished(
                     annotations.setdefault(x, {}).update(_shares_of_states(name, own, each.names))
             continue
         for x, own in enumerate(_values_of_nodes(table, standing, each, everywhere=False)[:-1]):
-            if own is not None:
+            if own is not None and len(own := own[~np.isnan(own)]):
                 annotations.setdefault(x, {}).update(
                     {
                         name: float(np.mean(own)),

@@ -160,6 +160,17 @@ def test_numbers_along_branches_are_of_the_same_clade_in_every_tree(kind):
             assert tree.annotations[clades[members]]["rate"] == pytest.approx(own[split], abs=0.02)
 
 
+def test_branches_that_have_no_number_count_for_nothing():
+    rng = np.random.default_rng(9)
+    sample = sample_of_trees([yule(5, rng) for _ in range(60)])
+    rate = np.full((60, 9), 2.0)
+    rate[:45, 0], rate[:, 1] = np.nan, np.nan
+    tree = tree_of_clades(sample, "mcc", along={"rate": rate})
+    assert tree.annotations[0]["rate"] == 2.0 == tree.annotations[2]["rate"]
+    assert tree.annotations[0]["rate_95%_HPD"] == (2.0, 2.0)
+    assert "rate" not in tree.annotations[1] and "prob" in tree.annotations[1]
+
+
 def tips_below(tree):
     found = [{x} if x < tree.n_tips else set() for x in range(tree.n_nodes)]
     for x in range(tree.n_nodes - 1):
