@@ -19,7 +19,7 @@ from phloem.inference.time.settings import TimeSettings, TreeModel
 
 _TEXTS = ("without", "prior", "clade", "monophyletic", "calibrate", "clock_clade", "link", "shift")
 _OF_TRAITS = {"trait_column": None, "trait_rates": "symmetric", "bssvs": False, "trait_root": "equal"}
-_OF_DATES = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column", "tip_age")
+_OF_DATES = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column", "ages", "tip_age")
 _OF_TREE = {"clock": "clock", "clock_sd": "clock_sd", "tree_prior": "prior", "pieces": "pieces"}
 _OF_PRIOR = ("cutoff", "sampled", "fossils", "sampling", "condition", "numbers")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains"}
@@ -80,7 +80,7 @@ def _trait(options: dict[str, Any]) -> TraitOptions | None:
 
 def _date_source(options: dict[str, Any]) -> DateOptions | None:
     """Where dates come from, by the options about them, which it takes out."""
-    given = {name: value for name in _OF_DATES if (value := options.pop(name, None)) not in (None, [], ())}
+    given = {n: value for n in _OF_DATES if (value := options.pop(n, None)) not in (None, [], (), False)}
     given |= {name: tuple(value) for name, value in given.items() if name == "tip_age"}
     years, table = options.pop("whole_years", "auto"), options.pop("dates", None)
     if table is None and not given and years == "auto":

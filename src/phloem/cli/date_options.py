@@ -60,7 +60,7 @@ _OF_TIPS: list[tuple[str, Any, Any]] = [
     ("date_field", int | None, _FIELD),
     *(
         (name, *_OPTIONS[name])
-        for name in ("date_delimiter", "date_pattern", "name_column", "date_column", "whole_years")
+        for name in ("date_delimiter", "date_pattern", "name_column", "date_column", "whole_years", "ages")
     ),
     (
         "tip_age",

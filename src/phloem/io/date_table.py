@@ -39,8 +39,9 @@ _DATE_COLUMNS = (
 _BOUND_COLUMNS = (
     ("lower", "upper"), ("min", "max"), ("date_min", "date_max"), ("date_lower", "date_upper"),
     ("lower_bound", "upper_bound"), ("earliest", "latest"), ("from", "to"), ("start", "end"),
+    ("min_age", "max_age"), ("age_min", "age_max"), ("min_ma", "max_ma"), ("lad", "fad"),
 )  # fmt: skip
-_AGE_COLUMNS = ("age", "ages", "height")
+_AGE_COLUMNS = ("age", "ages", "height", "min_age", "age_min", "min_ma", "lad")
 _OPENING = re.compile(r"(?<![^\s;,=b])[\"'(\[]")
 _CLOSING = {'"': '"', "'": "'", "[": "]", "(": ")"}
 

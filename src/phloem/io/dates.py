@@ -113,7 +113,7 @@ def date_of(texts: list[str], taxon: str, reading: DateReading, ages: bool) -> D
             raise InputError(
                 "a calendar date stands among ages", taxon=taxon, hint="Write years before present."
             )
-        known = [-x for part in parts for x in (part.lower, part.upper) if np.isfinite(x)]
+        known = [0.0 - x for part in parts for x in (part.lower, part.upper) if np.isfinite(x)]
         return DateRange(min(known), max(known)) if known else UNKNOWN
     for part, text in zip(parts, texts):
         require_years(part, text.strip(), taxon)
@@ -201,12 +201,19 @@ def _undated(
 
 
 def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> None:
-    """Warnings of dates in the future, and of years of two digits among years of four."""
+    """Warnings of dates in the future, of years of two digits among years of four, of what may be ages."""
     now = time.gmtime()
     today = now.tm_year + now.tm_yday / 365.25
     ahead = [name for name, (_, date) in dates.items() if today < date.lower < inf]
     starts = {name: abs(date.lower) for name, (_, date) in dates.items() if np.isfinite(date.lower)}
     short = [name for name, year in starts.items() if year < 100 and max(starts.values()) > 1000]
+    begins = {name: date.lower for name, (_, date) in dates.items() if np.isfinite(date.lower)}
+    ages = min(begins.values(), default=1.0) == 0.0 < max(begins.values()) < 1000.0
+    latest = [max(begins, key=lambda name: begins[name])] if ages else []
+    what = "is the youngest of dates that go on from 0; if they are years before the present, say --ages"
+    for name in latest:
+        at = f"{shown_file(file)}: " if file else ""
+        warnings.warn(f"{at}'{name}' {what}", InputWarning, stacklevel=5)
     for names, what in (
         (ahead, "lie in the future"),
         (short, "are years of two digits, others of four (write 1985 for 85)"),

@@ -128,6 +128,17 @@ def test_choice_of_columns():
     assert "collected" in error.value.hint
 
 
+def test_what_may_be_ages_is_told():
+    with pytest.warns(InputWarning, match="'c' is the youngest of dates that go on from 0.*--ages"):
+        dates_from_table("a\t0\nb\t0\nc\t36.6\n")
+    for text in ("a\t0\nb\t0\n", "a\t1.5\nb\t36.6\n"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dates_from_table(text)
+    found = dates_from_table("taxon\tmin_age\tmax_age\na\t0\t0\nb\t20\t22.8\n")
+    assert [bound.tolist() for bound in found.ages] == [[0.0, 20.0], [0.0, 22.8]] and not found.calendar
+
+
 def test_whole_years_and_ages():
     text = "a\t1982\nb\t1994\n"
     assert dates_from_table(text).exact.all()
