@@ -42,6 +42,8 @@ def make_folder(folder: Path) -> Path:
         shutil.copy(folder / "examples" / name, folder / name)
     fossils = (folder / "primates.nex").read_text().replace("Lemur_catta", "Triassoxyela")
     (folder / "hymenoptera.nex").write_text(fossils.replace("Hylobates", "Xyelotoma"))
+    bears = fossils.replace("Triassoxyela", "Kretzoiarctos")
+    (folder / "bears.nex").write_text(bears.replace("Hylobates", "Ailuropoda"))
     primates = phloem.read_alignment(folder / "primates.nex", sites="2-151")
     for name in ("alignment", "primates", "data", "genomes", "carnivores"):
         write_fasta(primates, folder / f"{name}.fasta")

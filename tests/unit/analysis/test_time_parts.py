@@ -166,7 +166,6 @@ def test_what_parts_share_is_part_of_the_analysis(settings, tmp_path):
     [
         ({"partitions": None, "link": ("kappa",)}, "there is one"),
         ({"link": ("lengths:a,b",)}, "a rate each or one for all"),
-        ({"linkage": "unlinked"}, r"no 'clock_rate' to give a prior"),
         ({"linkage": "unlinked", "link": ("rate=1:a",), "prior": ()}, "no part has a rate"),
     ],
 )

@@ -138,6 +138,16 @@ def by_numbers(form, lasts, a, b, c, by):
 
 
 @uncounted
+def add_slopes(x, settings, i, by, by_number):
+    """Those by the numbers of epoch i, from those by its λ, μ and ψ."""
+    k, (a, b, c) = int(settings[EPOCHS]), numbers_at(x, settings, i)
+    by_a, by_b, by_c = by_numbers(settings[FORM], settings[LASTS] == 1.0, a, b, c, by)
+    by_number[int(settings[FIRST + k + i])] += by_a
+    by_number[int(settings[FIRST + 2 * k + i])] += by_b
+    by_number[int(settings[FIRST + 3 * k + i])] += by_c
+
+
+@uncounted
 def rates_at(x, settings, i):
     """λ, μ and ψ of epoch i."""
     a, b, c = numbers_at(x, settings, i)
@@ -241,12 +251,7 @@ def add_epochs(g, x, settings, by_height, by_number):
             gone = unseen(r, settings[FIRST + i + 1], False)
             part = added(part, gone, -by_seen * math.exp(gone.value))
         by_birth, by_death, by_sampling, by_seen = by_rates(r, part)
-        a, b, c = numbers_at(x, settings, i)
-        by_a, by_b, by_c = by_numbers(settings[FORM], lasts, a, b, c, (by_birth, by_death, by_sampling))
-        k = int(settings[EPOCHS])
-        by_number[int(settings[FIRST + k + i])] += by_a
-        by_number[int(settings[FIRST + 2 * k + i])] += by_b
-        by_number[int(settings[FIRST + 3 * k + i])] += by_c
+        add_slopes(x, settings, i, (by_birth, by_death, by_sampling), by_number)
     if settings[CONDITION] == OF_SURVIVAL:
         lost, by_time = add_reciprocal_survival(x, settings, g.heights[top] + gap, by_number)
         value += lost
@@ -276,7 +281,7 @@ def add_reciprocal_survival(x, settings, t, by_number):
     """Minus the log probability that a lineage at t leaves some of the living that were sampled, its slope by
     t, and those by numbers added. Where samples end lineages, they end them here too."""
     lasts, oldest = settings[LASTS] == 1.0, epoch_at(t, settings)
-    k, factor, value, by_time = int(settings[EPOCHS]), 1.0, 0.0, 0.0
+    factor, value, by_time = 1.0, 0.0, 0.0
     for i in range(oldest, -1, -1):
         v = 1.0 / settings[RHO]
         for j in range(i + 1):
@@ -287,11 +292,7 @@ def add_reciprocal_survival(x, settings, t, by_number):
         if i == oldest:
             value, by_time, factor = math.log(v), (birth - (birth - ended) * v) / v, 1.0 / v
         by = factor * by_birth, factor * by_ended, 0.0 if lasts else factor * by_ended
-        a, b, c = numbers_at(x, settings, i)
-        by_a, by_b, by_c = by_numbers(settings[FORM], lasts, a, b, c, by)
-        by_number[int(settings[FIRST + k + i])] += by_a
-        by_number[int(settings[FIRST + 2 * k + i])] += by_b
-        by_number[int(settings[FIRST + 3 * k + i])] += by_c
+        add_slopes(x, settings, i, by, by_number)
         factor *= by_v
     return value, by_time
 
