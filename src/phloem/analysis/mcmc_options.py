@@ -16,6 +16,7 @@ from phloem.analysis.reading import DataOptions
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import (
     LONGEST,
+    THRESHOLDS,
     ChainSettings,
     Convergence,
     Priors,
@@ -42,7 +43,6 @@ _OF_SWAPS, _OF_TREES = (
 )
 _LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
-THRESHOLDS = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
 OPTION_NAMES = (
     *_DATA, *_OWN, *_CHAINS, *_RENAMED, *THRESHOLDS, "branch_prior", "prior", "prior_only",
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from phloem.analysis.model_file import require_gamma_used
 from phloem.density.parameterisation import PartModel
 from phloem.errors import InputError, require_count
-from phloem.inference.mcmc.settings import Convergence
+from phloem.inference.mcmc.settings import THRESHOLDS, Convergence
 
 if TYPE_CHECKING:
     from phloem.analysis.mcmc_record import McmcSettings
@@ -63,12 +63,8 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
 def _changed(wanted: Convergence) -> list[str]:
     """Options of thresholds that are others than usual."""
     usual = Convergence()
-    given = {
-        "asdsf": wanted.asdsf != usual.asdsf,
-        "least-ess": wanted.ess != usual.ess,
-        "r-hat": wanted.r_hat != usual.r_hat,
-    }
-    return [name for name, other in given.items() if other]
+    changed = (name for name, own in THRESHOLDS.items() if getattr(wanted, own) != getattr(usual, own))
+    return [name.replace("_", "-") for name in changed]
 
 
 def _of_agreement(changed: Sequence[str], n_runs: int) -> Unused:

@@ -9,12 +9,11 @@ from dataclasses import fields, replace
 from typing import Any
 
 from phloem.analysis.dated_input import DateOptions
-from phloem.analysis.mcmc_options import THRESHOLDS
 from phloem.analysis.mrbayes import BlockAnalysis
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import TraitOptions
 from phloem.errors import InputError
-from phloem.inference.mcmc.settings import Convergence, chain_length
+from phloem.inference.mcmc.settings import THRESHOLDS, Convergence, chain_length
 from phloem.inference.time.settings import TimeSettings, TreeModel
 
 _TEXTS = ("without", "prior", "clade", "monophyletic", "calibrate", "clock_clade", "link", "shift")

@@ -205,15 +205,13 @@ def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> N
     now = time.gmtime()
     today = now.tm_year + now.tm_yday / 365.25
     ahead = [name for name, (_, date) in dates.items() if today < date.lower < inf]
-    starts = {name: abs(date.lower) for name, (_, date) in dates.items() if np.isfinite(date.lower)}
-    short = [name for name, year in starts.items() if year < 100 and max(starts.values()) > 1000]
     begins = {name: date.lower for name, (_, date) in dates.items() if np.isfinite(date.lower)}
-    ages = min(begins.values(), default=1.0) == 0.0 < max(begins.values()) < 1000.0
-    latest = [max(begins, key=lambda name: begins[name])] if ages else []
-    what = "is the youngest of dates that go on from 0; if they are years before the present, say --ages"
-    for name in latest:
+    furthest = max(map(abs, begins.values()), default=0.0)
+    short = [name for name, year in begins.items() if abs(year) < 100 and furthest > 1000]
+    if min(begins.values(), default=1.0) == 0.0 < furthest < 1000.0:
         at = f"{shown_file(file)}: " if file else ""
-        warnings.warn(f"{at}'{name}' {what}", InputWarning, stacklevel=5)
+        what = "is the youngest of dates that go on from 0; if they are years before the present, say --ages"
+        warnings.warn(f"{at}'{max(begins, key=begins.__getitem__)}' {what}", InputWarning, stacklevel=5)
     for names, what in (
         (ahead, "lie in the future"),
         (short, "are years of two digits, others of four (write 1985 for 85)"),

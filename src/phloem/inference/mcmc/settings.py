@@ -67,6 +67,10 @@ class Convergence:
                 raise InputError(f"the threshold of {name} is a number of 0 or more, not {value}")
 
 
+THRESHOLDS = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
+"""Option → field of Convergence."""
+
+
 class Constraints(NamedTuple):
     """Of topologies, by numbers of tips. hard: splits that every tree has, one side of each; partial: two
     sets of tips that a branch of every tree separates, whatever side the other tips are on; negative: splits
