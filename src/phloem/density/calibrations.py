@@ -11,6 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from phloem.density.terms.log_uniform import LogUniform
+from phloem.density.terms.term import Family
+from phloem.density.terms.uniform import Uniform
+from phloem.errors import InputError
+
 
 class Calibrations(NamedTuple):
     """member: (C, T) uint8, which tips are in each set of taxa. size: (C,) int64 how many. together: (C,)
@@ -44,3 +49,14 @@ def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
                 together = together and (calibrations.together[c] == 0 or counts[1, x] == counts[0, x])
                 break
     return together
+
+
+def likely_age(family: Family) -> float:
+    """An age that a density does not exclude; the middle of one between limits."""
+    if isinstance(family, Uniform | LogUniform) and family.upper > 0.0:
+        return 0.5 * (max(family.lower, 0.0) + family.upper)
+    x = np.geomspace(1e-6, 1e9, 1501)
+    value = np.array([float(family.log_density(np.array([age]))) for age in x])
+    if not np.isfinite(value).any():
+        raise InputError("a density of an age leaves no positive age")
+    return float(x[int(np.argmax(value + np.log(x)))])

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from phloem.density.calibrations import likely_age
 from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.time.settings import Clade
-from phloem.inference.time.structure import TimeModel, likely_age
+from phloem.inference.time.structure import TimeModel
 from phloem.tree.dated import DatedTree, dated_tree
 
 NEARER = 0.8  # of the way up to the node above, of nodes without ages of their own

@@ -83,9 +83,7 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     numbers.append(total)
     if model.samples_ancestors:
         numbers.append(ancestral(lengths[: model.n_tips]).sum())
-    for clade in model.clades:
-        above = state.values[s][model.space.place(clade.above)].sum() if clade.above else 0.0
-        numbers.append(_age(model, clade, tree) + above)
+    numbers += [_age(model, c, tree) + model.above(c, state.values[s]) for c in model.clades]
     numbers += [model.youngest - heights[x] for x in _moving(model)]
     for k, of_branches in enumerate(rates[:, lengths > 0] if model.clock != clocks.STRICT else ()):
         numbers += [substitutions[k].sum() / total, of_branches.std() / of_branches.mean()]

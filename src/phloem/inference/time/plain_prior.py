@@ -102,6 +102,5 @@ def _of_ages(run: Run, s: int) -> Iterator[float]:
         yield -math.inf
     for clade, node in zip(model.clades, ancestors):
         if clade.age is not None:
-            age = state.heights[s, node] - clade.offset
-            age += state.values[s][model.space.place(clade.above)].sum() if clade.above else 0.0
+            age = state.heights[s, node] - clade.offset + model.above(clade, state.values[s])
             yield float(clade.age.log_density(np.array([age])))

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from phloem.density import clocks
-from phloem.density.calibrations import Calibrations
+from phloem.density.calibrations import Calibrations, likely_age
 from phloem.density.space import Block, Space
 from phloem.density.terms.compiled.dispatch import PriorTable, block_table
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
-from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.term import BlockPrior, Family
-from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
 from phloem.density.tree_priors.fossils import kind_of
 from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
@@ -171,6 +169,10 @@ class TimeModel:
         """(T,) bool."""
         return np.isin(np.array(self.taxa), clade.taxa)
 
+    def above(self, clade: Clade, values: np.ndarray) -> float:
+        """What the numbers (n,) add to the age of a clade's common ancestor."""
+        return float(values[self.space.place(clade.above).start]) if clade.above else 0.0
+
     def calibrations(self) -> tuple[Calibrations, PriorTable]:
         """As compiled code has them."""
         known = [c.age is not None for c in self.clades]
@@ -216,9 +218,8 @@ def time_model(
     blocks += list(parameters.blocks)
     priors |= parameters.priors
     _check_beginning(prior, tree, priors)
-    for clade in tree.clades:
-        if clade.above:  # whose density is that of its age
-            del priors[clade.above]
+    of_ages = {clade.above for clade in tree.clades}  # gaps whose density is that of an age
+    priors = {name: family for name, family in priors.items() if name not in of_ages}
     of_model, model_from = model_blocks(engine, sum(b.size for b in blocks))
     blocks += of_model
     priors |= {b.name: usual_prior(b) for b in of_model}
@@ -354,17 +355,6 @@ def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
     span = float(tip_bounds.max())
     ages = [c.offset + likely_age(c.age) for c in tree.clades if c.age is not None]
     return max([span, *ages]) if span > 0 or ages else 1.0
-
-
-def likely_age(family: Family) -> float:
-    """An age that a density does not exclude; the middle of one between limits."""
-    if isinstance(family, Uniform | LogUniform) and family.upper > 0.0:
-        return 0.5 * (max(family.lower, 0.0) + family.upper)
-    x = np.geomspace(1e-6, 1e9, 1501)
-    value = np.array([float(family.log_density(np.array([age]))) for age in x])
-    if not np.isfinite(value).any():
-        raise InputError("a density of an age leaves no positive age")
-    return float(x[int(np.argmax(value + np.log(x)))])
 
 
 def _clock_kind(tree: TreeModel) -> int:
