@@ -113,6 +113,24 @@ def test_many_pieces_and_tiles(size, poisoned, monkeypatch):
     assert (forest._gradients.sums.of[0, :, inner, CLASSES]).max() > 16
 
 
+def test_nothing_is_launched_for_no_chain(poisoned, monkeypatch):
+    """Nobody would wait for it: the next list would be written while it is being read."""
+    from phloem.pruning.gpu.forest_gradient import ForestGradients
+
+    rng, case = np.random.default_rng(5), random_case(6, 20, 4, 1)
+    chain = Chain(6, 4, 1, rng)
+    forest = forest_of(case.problem, [chain])
+    launched, launch = [], ForestGradients._launch
+    monkeypatch.setattr(
+        ForestGradients, "_launch", lambda *what: (launched.append(what), launch(*what)) and None
+    )
+    for parameters in (False, True):
+        assert not forest.gradient(np.zeros(1, bool), parameters).any()
+    assert not launched and not forest.gradients._graphs
+    compare(forest, case.problem, [chain], np.ones(1, bool), 1e-10)
+    assert launched
+
+
 def test_messages_that_are_rescaled(poisoned):
     rng, case = np.random.default_rng(8), random_case(70, 12, 20, 1)
     chain = Chain(70, 20, 1, rng)

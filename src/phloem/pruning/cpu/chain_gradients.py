@@ -282,6 +282,8 @@ def graph_key(words, parts):
 def gradient(chains, sums, device, tile, keep_u):
     """Gradients of the chains that device.active names; device.found (H · K · N) then has them. READY or why
     not."""
+    if not device.active.any():
+        return READY  # a launch that nobody waits for would still read its list while the next is written
     status = prepare(chains, sums, device, tile, keep_u)
     if status != READY:
         return status
