@@ -27,6 +27,7 @@ from phloem.tree.match import branch_names
 from phloem.tree.tree import Tree
 
 INTERVAL = "height_95%_CI"
+_FAR = 50.0  # a root this many spans of the dates before them is told as hardly shown by them
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,15 @@ def dating_lines(result: DateResult) -> list[str]:
         early, late = found.year_intervals[-1].tolist()
         rate += f", 95% interval {low:.3g} to {high:.3g}"
         date += f", 95% interval {early:.6g} to {late:.6g}"
-    return [*lines, rate, date]
+    lines += [rate, date]
+    tips = found.years[: found.tree.n_tips]
+    span, before = float(np.ptp(tips)), float(tips.min()) - root
+    if before > _FAR * span:
+        lines.append(
+            f"the dates span {span:,.4g} years and the root is {before:,.4g} before them: such dates hardly "
+            "show a rate; see phloem temporal-signal, and --sites if they were given"
+        )
+    return lines
 
 
 def dated_newick(result: DateResult) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from phloem.analysis.constraint_text import HARD, NEGATIVE, PARTIAL, parse_constraint
 from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.obeyed import require_mcmc_obeyed
@@ -16,7 +17,6 @@ from phloem.analysis.pieces import (
     members_of,
     pieces_of_parts,
     shared_structure,
-    taxa_named,
     taxon_of,
 )
 from phloem.analysis.reading import Part, alignment_of, parts_of
@@ -182,24 +182,13 @@ def _shared(
 
 
 def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
-    """ "name: taxon, …" of a split that all trees have, "name negative: taxon, …" of one that none has, and
-    "name partial: taxon, … | taxon, …" of two sets of taxa that a branch of all trees separates."""
-    found: dict[str, list[tuple[tuple[int, ...], ...]]] = {"hard": [], "partial": [], "negative": []}
-    for text in texts:
-        head, colon, named = text.partition(":")
-        kind = words[-1].lower() if len(words := head.split()) > 1 else "hard"
-        kind = kind if kind in found else "hard"
-        sets = [[name.strip() for name in own.split(",")] for own in named.split("|")]
-        if not colon or not all(all(own) for own in sets) or len(sets) != 1 + (kind == "partial"):
-            hint = "Write 'name: taxon, …', 'name negative: taxon, …' or 'name partial: taxon, … | taxon, …'."
-            raise InputError(f"'{text}' is no constraint", hint=hint)
-        chosen = [taxa_named(own, taxa) for own in sets]
-        found[kind].append(tuple(tuple(i for i, t in enumerate(taxa) if t in own) for own in chosen))
-    partial = tuple((one, other) for one, other in found["partial"])
-    return Constraints(tuple(x for (x,) in found["hard"]), partial, tuple(x for (x,) in found["negative"]))
-
-
-# The priors of an analysis in words, before it starts.
+    """Of an analysis' options, as numbers of taxa."""
+    number = {taxon: i for i, taxon in enumerate(taxa)}
+    found: dict[str, list[tuple[tuple[int, ...], ...]]] = {HARD: [], PARTIAL: [], NEGATIVE: []}
+    for one in (parse_constraint(text, taxa) for text in texts):
+        found[one.kind].append(tuple(tuple(sorted(number[name] for name in own)) for own in one.sets))
+    partial = tuple((one, other) for one, other in found[PARTIAL])
+    return Constraints(tuple(x for (x,) in found[HARD]), partial, tuple(x for (x,) in found[NEGATIVE]))
 
 
 _NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights"}

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phloem.analysis.constraint_text import HARD, PARTIAL
 from phloem.analysis.mrbayes_ages import Known, age_density, number_text
 from phloem.analysis.mrbayes_divisions import Division
 from phloem.analysis.mrbayes_models import DivisionModel
@@ -269,19 +270,21 @@ class Dated:
 
     def _clades(self, kind: str) -> dict[str, list[str]]:
         """Constraints, ages of some of them, and that of the root."""
-        found: dict[str, list[str]] = {"clade": [], "monophyletic": [], "calibrate": []}
+        found: dict[str, list[str]] = {"clade": [], "monophyletic": [], "constraint": [], "calibrate": []}
         known = {folded(one.name): one for one in self._ages()}
         rooted = False
         for key, (form, sets, command) in self.constraints.items():
             taxa = sets[0]
-            if form != "hard":
-                raise command.error(
-                    f"{form} constraints of dated trees are not supported", "Make it a hard one."
-                )
             name, whole = re.sub(r"[^\w.-]", "_", key), len(taxa) == len(self.taxa)
-            if bad := [taxon for taxon in taxa if "," in taxon or "=" in taxon]:
+            if bad := [taxon for own in sets for taxon in own if "," in taxon or "=" in taxon]:
                 raise command.error(f"taxon '{bad[0]}' cannot be named in --clade", "Rename it.")
-            if not whole:
+            if form != HARD:
+                if (one := known.pop(key, None)) is not None:
+                    raise one.command.error(f"'{one.name}' is no hard constraint", "Calibrate one that is.")
+                if form == PARTIAL and len(taxa) == 1:
+                    continue  # of every tree
+                found["constraint"].append(f"{name} {form}: {' | '.join(', '.join(own) for own in sets)}")
+            elif not whole:
                 found["clade"].append(f"{name}={','.join(taxa)}")
                 found["monophyletic"].append(name)
             if (one := known.pop(key, None)) is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.analysis.constraint_text import NEGATIVE, PARTIAL, parse_constraint
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_parts import Piece, expanded_prior
@@ -169,8 +170,16 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
         if not equals or not name.strip() or name.strip() in found:
             raise InputError(f"clade {text}: expected a new name, = and taxa with commas between")
         found[name.strip()] = Clade(name.strip(), names)
+    for one in (parse_constraint(text, taxa) for text in settings.constraint):
+        if not one.name or one.name in found:
+            raise InputError(f"constraint '{one.name}': expected a new name", hint="As in 'apes: Homo, Pan'.")
+        outside = one.sets[1] if one.kind == PARTIAL else ()
+        apart = one.kind == NEGATIVE
+        found[one.name] = Clade(one.name, one.sets[0], not apart, outside=outside, apart=apart)
     for name in settings.monophyletic:
         _require(found, name)
+        if found[name].apart or found[name].outside:
+            raise InputError(f"--monophyletic {name} is more than the constraint of that name says")
         found[name] = replace(found[name], together=True)
     for text in settings.clock_clade:
         name = text.partition("=")[0].strip()

@@ -44,9 +44,10 @@ class TimeTreeSettings(SampledDataOptions):
     mcmc`, but that parts share a clock, "proportional" with a rate each, "linked" with one; "unlinked": each
     has its own, with its own rates of branches, but for those that link names together, as lengths:a,b. tree:
     clock, tree prior, priors. clade: "name=taxon,taxon,…", known from then on by its name, as root is;
-    monophyletic: names of those that must be clades; clock_clade: of those with clocks of their own, or
-    "name=taxon,taxon,…"; calibrate: "name=density" of its age; shift: "name=time,time,…", dates or ages
-    at which a number of the tree prior changes. summary_tree: of summary.clade_trees.tree_of_clades.
+    monophyletic: names of those that must be clades; constraint: "name: taxon, …" of taxa that must be one,
+    and so on (constraint_text.py), with names that are known likewise; clock_clade: of those with clocks of
+    their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age; shift: "name=time,time,…", dates
+    or ages at which a number of the tree prior changes. summary_tree: of summary.clade_trees.tree_of_clades.
     predictive: how many data sets are simulated from the draws, to be held against the data
     (inference/time/predictive.py). trait: that changes along the tree, if any. engine: whether sequences of
     ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks for where genomes
@@ -60,6 +61,7 @@ class TimeTreeSettings(SampledDataOptions):
     tree: TreeModel = field(default_factory=TreeModel)
     clade: tuple[str, ...] = ()
     monophyletic: tuple[str, ...] = ()
+    constraint: tuple[str, ...] = ()
     clock_clade: tuple[str, ...] = ()
     calibrate: tuple[str, ...] = ()
     prior: tuple[str, ...] = ()

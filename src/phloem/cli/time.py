@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.clade_options import takes_clades
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
 from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 
 PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
-CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age is told; may be repeated.")
-MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
 CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
 ClockName = Literal["strict", "ucln", "ucgd", "white-noise", "autocorrelated", "local", "random", "shrinkage"]
 CLOCK = typer.Option(
@@ -76,9 +75,6 @@ TRAIT_COLUMN = typer.Option(None, help="Which column of --trait has the states, 
 TRAIT_RATES = typer.Option("symmetric", help="Of a route and the way back: one rate, or two.")
 TRAIT_ROOT = typer.Option("equal", help="Frequencies of the trait's states at the root.")
 BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; few are expected.")
-CALIBRATE = typer.Option(
-    None, help="Age of a clade, root or origin: 'apes=normal(15,2)', apes=12+exponential(0.2); repeatable."
-)
 PREFIX = typer.Option(
     None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's, and .time."
 )
@@ -88,11 +84,13 @@ PREFIX = typer.Option(
 @takes_tip_dates
 @takes_coupling
 @takes_thresholds
+@takes_clades
 def time(
     data: dict[str, Any],
     tip_dates: dict[str, Any],
     coupling: dict[str, Any],
     thresholds: dict[str, Any],
+    clades: dict[str, Any],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
@@ -118,9 +116,6 @@ def time(
     trait_rates: Literal["symmetric", "asymmetric"] = TRAIT_RATES,
     bssvs: bool = BSSVS,
     trait_root: Literal["equal", "free"] = TRAIT_ROOT,
-    clade: list[str] | None = CLADE,
-    monophyletic: list[str] | None = MONOPHYLETIC,
-    calibrate: list[str] | None = CALIBRATE,
     prefix: str | None = PREFIX,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
@@ -186,7 +181,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
     for name in ("progress", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
-    for name in ("data", "tip_dates", "coupling", "thresholds"):
+    for name in ("data", "tip_dates", "coupling", "thresholds", "clades"):
         options |= options.pop(name)
     return time_settings(options)
 
@@ -284,9 +279,8 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     priors += [f"age of {x.name} {x.age_text}" for x in model.clades if x.age is not None]
     text = "prior:   " + ", ".join(priors)
     show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
-    together = [x.name for x in model.clades if x.together or x.clock]
-    if together:
-        show_line(f"clades:  monophyletic {', '.join(together)}")
+    if held := [text for clade in model.clades if (text := clade.constraint_text)]:
+        show_line(fill(f"clades:  {', '.join(held)}", terminal_width(), subsequent_indent=" " * 9))
     origin = "random trees" if c.start == "random" else "a tree dated by least squares"
     each = f" of {c.n_chains} chains, heating {c.heating:g}" if c.n_chains > 1 else ""
     show_line(f"chains:  {c.n_runs} runs{each}, seed {c.seed}, {length_text(c)}, {origin}")

@@ -16,12 +16,17 @@ from phloem.density.terms.term import Family
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
 
+IN, OUT = 1, 2
+FREE, TOGETHER, APART = range(3)
+
 
 class Calibrations(NamedTuple):
-    """member: (C, T) uint8, which tips are in each set of taxa. size: (C,) int64 how many. together: (C,)
-    uint8, 1 where they must be a clade. known: (C,) uint8, 1 where the age has a density. shift: (C,) what is
-    taken off an age before its density is asked for. above: (C,) int64, the place of a number that is added
-    to the age before, -1 of none: the gap between the root and the beginning of a process."""
+    """member: (C, T) uint8, which tips are in each set of taxa (IN), and which may not be in a clade of it
+    (OUT). size: (C,) int64 how many are in. together: (C,) uint8, whether there must be a clade of all that
+    are in and none that is out (TOGETHER), or may be none (APART). known: (C,) uint8, 1 where the age has a
+    density. shift: (C,) what is taken off an age before its density is asked for. above: (C,) int64, the
+    place of a number that is added to the age before, -1 of none: the gap between the root and the beginning
+    of a process."""
 
     member: np.ndarray
     size: np.ndarray
@@ -33,22 +38,25 @@ class Calibrations(NamedTuple):
 
 def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
     """ancestors (C,), out: the most recent common ancestor of every set; counts: (2, N) to work in. Returns
-    False where a set that must be a clade is none."""
-    together = True
+    False where a set that must be a clade is none, or one that may not be is one."""
+    allowed = True
     for c in range(ancestors.shape[0]):
         ancestors[c] = -1
         for i in range(order.shape[0]):
             x = order[i]
             if x < n_tips:
-                counts[0, x], counts[1, x] = calibrations.member[c, x], 1
+                kind = calibrations.member[c, x]
+                counts[0, x], counts[1, x] = kind == IN, kind != 0
             else:
                 counts[0, x] = counts[0, left[x]] + counts[0, right[x]]
                 counts[1, x] = counts[1, left[x]] + counts[1, right[x]]
             if counts[0, x] == calibrations.size[c]:
                 ancestors[c] = x
-                together = together and (calibrations.together[c] == 0 or counts[1, x] == counts[0, x])
+                clade = counts[1, x] == counts[0, x]
+                wanted = calibrations.together[c]
+                allowed = allowed and (wanted == FREE or clade == (wanted == TOGETHER))
                 break
-    return together
+    return allowed
 
 
 def likely_age(family: Family) -> float:

@@ -123,6 +123,7 @@ TIME = (
     q.RUNS,
     q.SEED,
     lines("monophyletic", "Clades that hold together", "Names of the clades above, one a line."),
+    lines("constraint", "Constraints", "One a line: 'apes: Homo, Pan', 'x negative: …', 'x partial: … | …'."),
     lines("clock-clade", "Clades with their own clock", "Of a local clock, one a line."),
     whole(
         "chains",

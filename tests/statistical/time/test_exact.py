@@ -227,6 +227,36 @@ def test_sampled_dates_and_clades_that_must_be():
     assert close(sampled_["root_height"], mean[2], error[2])
 
 
+def test_partial_and_negative_constraints_without_data():
+    """Clades and ages against simulated trees of which those that do not obey are rejected."""
+    held = (
+        Clade("partial", ("t0", "t1"), together=True, outside=("t4",)),
+        Clade("negative", ("t2", "t3"), apart=True),
+    )
+    rng, found = np.random.default_rng(5), []
+    while len(found) < 6000:
+        tree = random_dated_tree(np.zeros(5), rng, lambda t, pairs: rng.exponential(4.0 / pairs))
+        below = {x: {x} for x in range(5)}
+        for x in tree.order[tree.order >= 5].tolist():
+            below[x] = below[int(tree.left[x])] | below[int(tree.right[x])]
+        mrca = min((x for x in below if {0, 1} <= below[x]), key=lambda x: len(below[x]))
+        if 4 not in below[mrca] and {2, 3} not in below.values():
+            pair = float({0, 1} in below.values())
+            found.append([tree.heights[mrca], tree.heights[-1], pair, float({0, 1, 2} in below.values())])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
+    priors = {"pop_size": 4.0, "clock_rate": Exponential(1.0)}
+    numbers, clades, _ = sampled(
+        nothing_observed(5), np.zeros(5), "JC", TreeModel(priors=priors, clades=held),
+        generations=400_000, use_data=False,
+    )  # fmt: skip
+    assert close(numbers["age(partial)"], mean[0], error[0]) and close(
+        numbers["root_height"], mean[1], error[1]
+    )
+    for tips, k in ((("t0", "t1"), 2), (("t0", "t1", "t2"), 3)):
+        assert close(clades[frozenset(tips)], mean[k], error[k])
+    assert frozenset(("t2", "t3")) not in clades
+
+
 def histories(tips):
     """Points and weights of Gauss and Legendre over the three histories of three dated tips."""
     x, w = np.polynomial.legendre.leggauss(24)

@@ -84,6 +84,12 @@ def test_roots_that_are_kept(folder, root):
         )
 
 
+def test_a_root_that_the_dates_hardly_reach_is_told(folder):
+    usual, slow = ["date", "t.nwk", "--dates", "d.tsv"], ["--rate", "1e-6"]
+    assert "hardly show a rate" not in called(*usual).output
+    assert "hardly show a rate; see phloem temporal-signal" in " ".join(called(*usual, *slow).output.split())
+
+
 def test_dates_that_are_not_known_are_estimated(folder):
     (folder / "d.tsv").write_text("a\t2000\nb\t?\nc\t2002\nd\t[1999:2003]\ne\t2005\n")
     with pytest.raises(InputError) as error:

@@ -140,6 +140,28 @@ def test_constraints_are_clades_and_that_of_all_taxa_is_the_root(tmp_path):
     assert any("nodeagepr=unconstrained, as in MrBayes" in note for note in found.notes)
 
 
+def test_partial_and_negative_constraints(tmp_path):
+    lines = [
+        "constraint k partial = aa bb : dd;", "constraint n negative = 3 4;",
+        "constraint one partial = 1 : 2;",
+        "prset topologypr=constraints(k,n,one) nodeagepr=cal brlenspr=clock:birthdeath;",
+    ]  # fmt: skip
+    found = block_of(tmp_path, *lines).options
+    assert found["constraint"] == ["k partial: aa, bb | dd", "n negative: cc, dd"] and "clade" not in found
+    k, n = (c for c in time_input(time_settings(found)).model.clades if c.name != "root")
+    assert (k.taxa, k.together, k.outside, k.apart) == (("aa", "bb"), True, ("dd",), False)
+    assert (n.taxa, n.together, n.outside, n.apart) == (("cc", "dd"), False, (), True)
+    assert (k.constraint_text, n.constraint_text) == ("k without dd", "n not monophyletic")
+    with pytest.raises(InputError, match="'k' is no hard constraint"):
+        block_of(tmp_path, *lines, "calibrate k = gamma(3,1);")
+    for more, told in (
+        ({"clade": ["n=aa,bb"]}, "'n': expected a new name"),
+        ({"monophyletic": ["k"]}, "more than"),
+    ):
+        with pytest.raises(InputError, match=told):
+            time_input(time_settings(found | more))
+
+
 @pytest.mark.parametrize(
     ("strategy", "options"),
     [

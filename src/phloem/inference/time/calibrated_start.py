@@ -1,4 +1,4 @@
-"""Numbers and ages to start from that priors and calibrations do not exclude."""
+"""Numbers, trees and ages to start from that priors, constraints and calibrations do not exclude."""
 
 from __future__ import annotations
 
@@ -6,13 +6,64 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phloem.density.calibrations import likely_age
+from phloem.density.calibrations import likely_age, set_ancestors
+from phloem.errors import InputError
 from phloem.inference.mcmc.priors import possible_numbers
+from phloem.inference.time.clades import calibrations
 from phloem.inference.time.settings import Clade
 from phloem.inference.time.structure import TimeModel
-from phloem.tree.dated import DatedTree, dated_tree
+from phloem.tree.dated import DatedTree, dated_tree, random_dated_tree
 
 NEARER = 0.8  # of the way up to the node above, of nodes without ages of their own
+TRIES = 1000  # random trees until one obeys all constraints
+
+
+def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
+    """A random tree that obeys all constraints: tips in the middle of their ranges, joining as in a
+    population of the typical size. A partial constraint is a clade drawn from those that it allows.
+    InputError where none is found."""
+    tips, size = model.tip_bounds.mean(axis=1), model.scale.time
+    held = [c for c in model.clades if c.together or c.clock]
+    for _ in range(TRIES):
+        together = [_whole(model, clade, rng) for clade in held]
+        if not _nested(together):
+            continue
+        tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
+        if not any(c.apart for c in model.clades) or _allowed(model, tree):
+            return with_possible_ages(tree, model.clades, model.taxa)
+    raise InputError(
+        "no tree was found that has all clades which must be and none that may not",
+        hint=f"See whether they contradict each other: {', '.join(c.name for c in held)}.",
+    )
+
+
+def _whole(model: TimeModel, clade: Clade, rng: np.random.Generator) -> np.ndarray:
+    """(T,) bool, a clade with all that must be in it and none that may not: of a partial constraint the
+    least, the largest or one between."""
+    inside = model.members(clade)
+    if not clade.outside:
+        return inside
+    largest = ~np.isin(np.array(model.taxa), clade.outside)
+    kind = rng.integers(3)
+    return (
+        inside
+        if kind == 0
+        else largest
+        if kind == 1
+        else inside | (largest & (rng.random(len(inside)) < 0.5))
+    )
+
+
+def _nested(clades: Sequence[np.ndarray]) -> bool:
+    """Whether a tree can have them all."""
+    sets = [frozenset(np.flatnonzero(clade).tolist()) for clade in clades]
+    return all(a <= b or b <= a or not a & b for i, a in enumerate(sets) for b in sets[:i])
+
+
+def _allowed(model: TimeModel, tree: DatedTree) -> bool:
+    counts, ancestors = np.zeros((2, len(tree.parent)), np.int64), np.zeros(len(model.clades), np.int64)
+    known = calibrations(model)[0]
+    return set_ancestors(tree.left, tree.right, tree.order, known, model.n_tips, counts, ancestors)
 
 
 def starting_values(model: TimeModel, tree: DatedTree, rate: float | None) -> np.ndarray:

@@ -13,6 +13,7 @@ from phloem.density.calibrations import set_ancestors
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.errors import NumericalError
 from phloem.inference.mcmc.guard import LOG_PRIOR, differs, stopped
+from phloem.inference.time.clades import calibrations
 from phloem.inference.time.run import Run
 from phloem.inference.time.start import DEVIATIONS
 
@@ -97,7 +98,7 @@ def _of_ages(run: Run, s: int) -> Iterator[float]:
         return
     order, ancestors = state.order[s], np.zeros(len(model.clades), np.int64)
     counts = np.zeros((2, len(order)), np.int64)
-    known = model.calibrations()[0]
+    known = calibrations(model)[0]
     if not set_ancestors(state.left[s], state.right[s], order, known, model.n_tips, counts, ancestors):
         yield -math.inf
     for clade, node in zip(model.clades, ancestors):

@@ -71,9 +71,10 @@ def family_text(family: Family) -> str:
 
 @dataclass(frozen=True)
 class Clade:
-    """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age, less
-    offset, the least it can be. clock: they have one of their own (TreeModel.clock "local"), and must be a
-    clade. above: of all taxa, the number that is added to the root's age: the age is that of the beginning
+    """A set of taxa. together: they must be a clade, which may have no other taxa, or, where there are some
+    outside, none of those. apart: they may not be a clade. age: the density of their common ancestor's age,
+    less offset, the least it can be. clock: they have one of their own (TreeModel.clock "local"), and must be
+    a clade. above: of all taxa, the number that is added to the root's age: the age is that of the beginning
     of a process."""
 
     name: str
@@ -83,6 +84,17 @@ class Clade:
     clock: bool = False
     offset: float = 0.0
     above: str = ""
+    outside: tuple[str, ...] = ()
+    apart: bool = False
+
+    @property
+    def constraint_text(self) -> str:
+        """What must hold of it; '' of a set that may be anything."""
+        if self.apart:
+            return f"{self.name} not monophyletic"
+        if not (self.together or self.clock):
+            return ""
+        return f"{self.name} " + (f"without {', '.join(self.outside)}" if self.outside else "monophyletic")
 
     @property
     def age_text(self) -> str:

@@ -20,7 +20,8 @@ from phloem.inference.mcmc.start import OF_PROPOSALS, START, chain_forest, strea
 from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import table_of
-from phloem.inference.time.calibrated_start import starting_values, with_possible_ages
+from phloem.inference.time.calibrated_start import starting_tree, starting_values
+from phloem.inference.time.clades import calibrations
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.field import Field
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
@@ -56,7 +57,7 @@ from phloem.pruning.cpu.chain_tables import ROW
 from phloem.pruning.cpu.column_classes import tip_keys
 from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.cpu.storage import address_of
-from phloem.tree.dated import DatedTree, random_dated_tree
+from phloem.tree.dated import DatedTree
 
 SUPPORT = {"positive": POSITIVE, "unit": UNIT, "interval": INTERVAL, "real": REAL, "simplex": SIMPLEX}
 START_STEP, START_SCALE = 0.1, 0.1
@@ -155,7 +156,7 @@ def time_data(
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     held = model.fixed | model.of_trait
     free = np.array([b.name not in held and b.support in SUPPORT for b in space.blocks])
-    calibrations, ages = model.calibrations()
+    known, ages = calibrations(model)
     own = model.parameters.blocks
     first = space.place(own[0].name).start if own else 0
     if settings.use_data and not on_device and not ancestors["ancestors"]:
@@ -182,7 +183,7 @@ def time_data(
         tree_first=first,
         tree_size=sum(b.size for b in own),
         tree_settings=np.append(model.parameters.settings, 0.0),
-        calibrations=calibrations,
+        calibrations=known,
         ages=ages,
         tip_bounds=np.ascontiguousarray(model.tip_bounds, np.float64),
         moving=np.flatnonzero(model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).astype(np.int64),
@@ -246,16 +247,6 @@ def _clock(model: TimeModel) -> Clock:
         pull_back=by_address.PULL_BACK_ALONG.address(pull_back) if pull_back else 0,
         member=np.array([model.members(c) for c in own], np.uint8).reshape(-1, model.n_tips),
     )
-
-
-def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
-    """A random tree that keeps the clades together which must be: tips in the middle of their ranges, joining
-    as in a population of the typical size."""
-    tips = model.tip_bounds.mean(axis=1)
-    together = [model.members(c) for c in model.clades if c.together or c.clock]
-    size = model.scale.time
-    tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
-    return with_possible_ages(tree, model.clades, model.taxa)
 
 
 def time_state(

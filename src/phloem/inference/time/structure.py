@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from phloem.density import clocks
-from phloem.density.calibrations import Calibrations, likely_age
+from phloem.density.calibrations import likely_age
 from phloem.density.space import Block, Space
-from phloem.density.terms.compiled.dispatch import PriorTable, block_table
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
@@ -22,6 +21,7 @@ from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, Tree
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.time import traits
+from phloem.inference.time.clades import check_clade
 from phloem.inference.time.settings import CTMC, Clade, TreeModel
 from phloem.inference.time.substitution import (
     block_of,
@@ -173,24 +173,6 @@ class TimeModel:
         """What the numbers (n,) add to the age of a clade's common ancestor."""
         return float(values[self.space.place(clade.above).start]) if clade.above else 0.0
 
-    def calibrations(self) -> tuple[Calibrations, PriorTable]:
-        """As compiled code has them."""
-        known = [c.age is not None for c in self.clades]
-        record = Calibrations(
-            member=np.array([self.members(c) for c in self.clades], np.uint8).reshape(-1, self.n_tips),
-            size=np.array([len(c.taxa) for c in self.clades], np.int64),
-            together=np.array([c.together or c.clock for c in self.clades], np.uint8),
-            known=np.array(known, np.uint8),
-            shift=np.array([c.offset for c in self.clades]),
-            above=np.array(
-                [self.space.place(c.above).start if c.above else -1 for c in self.clades], np.int64
-            ),
-        )
-        ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in self.clades))
-        return record, block_table(
-            ages, [BlockPrior(c.name, c.age) for c in self.clades if c.age is not None]
-        )
-
 
 def time_model(
     engine: ChainModel,
@@ -205,7 +187,7 @@ def time_model(
     InputError for priors of blocks that there are not or that hold for another kind of number, clades of
     unknown taxa, and a tree prior that the dates do not allow."""
     for clade in tree.clades:
-        _check(clade, taxa)
+        check_clade(clade, taxa)
     prior = chosen(tree.prior, tree.options)
     scale = Scale(_scale(tip_bounds, tree), len(taxa), _pieces(prior, tree, len(taxa)))
     _check_tree_prior(prior, tree, tip_bounds)
@@ -325,14 +307,6 @@ def _check_beginning(prior: TreePrior, tree: TreeModel, priors: Mapping[str, obj
                 f"--calibrate {clade.name} and --prior {clade.above} both say when the process began",
                 hint="Leave one of them out.",
             )
-
-
-def _check(clade: Clade, taxa: Sequence[str]) -> None:
-    for name in clade.taxa:
-        if name not in taxa:
-            raise InputError(f"clade '{clade.name}' has a taxon that the data lack: '{name}'", taxon=name)
-    if len(clade.taxa) < 2:
-        raise InputError(f"clade '{clade.name}' needs at least two taxa")
 
 
 def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:

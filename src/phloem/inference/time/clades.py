@@ -1,0 +1,57 @@
+"""What is known of clades, as compiled code has it, and whether it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phloem.density.calibrations import APART, FREE, IN, OUT, TOGETHER, Calibrations
+from phloem.density.space import Block, Space
+from phloem.density.terms.compiled.dispatch import PriorTable, block_table
+from phloem.density.terms.term import BlockPrior
+from phloem.errors import InputError
+from phloem.inference.time.settings import Clade
+
+if TYPE_CHECKING:
+    from phloem.inference.time.structure import TimeModel
+
+
+def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
+    """The record of all clades, and the densities of the ages that have one."""
+    clades = model.clades
+    record = Calibrations(
+        member=np.array([_kinds(c, model.taxa) for c in clades], np.uint8).reshape(-1, model.n_tips),
+        size=np.array([len(c.taxa) for c in clades], np.int64),
+        together=np.array([_wanted(c) for c in clades], np.uint8),
+        known=np.array([c.age is not None for c in clades], np.uint8),
+        shift=np.array([c.offset for c in clades]),
+        above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
+    )
+    ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
+    return record, block_table(ages, [BlockPrior(c.name, c.age) for c in clades if c.age is not None])
+
+
+def _kinds(clade: Clade, taxa: tuple[str, ...]) -> np.ndarray:
+    """(T,) of Calibrations.member."""
+    inside = np.isin(np.array(taxa), clade.taxa)
+    return IN * inside + OUT * (np.isin(np.array(taxa), clade.outside) if clade.outside else ~inside)
+
+
+def _wanted(clade: Clade) -> int:
+    return TOGETHER if clade.together or clade.clock else APART if clade.apart else FREE
+
+
+def check_clade(clade: Clade, taxa: Sequence[str]) -> None:
+    """InputError for what no tree can have."""
+    for name in (*clade.taxa, *clade.outside):
+        if name not in taxa:
+            raise InputError(f"clade '{clade.name}' has a taxon that the data lack: '{name}'", taxon=name)
+    if len(clade.taxa) < 2:
+        raise InputError(f"clade '{clade.name}' needs at least two taxa")
+    if both := set(clade.taxa) & set(clade.outside):
+        name = min(both)
+        raise InputError(f"partial constraint '{clade.name}' has a taxon on both sides: '{name}'", taxon=name)
+    if clade.apart and len(set(clade.taxa)) == len(taxa):
+        raise InputError(f"'{clade.name}' may be no clade, and has all taxa, which every tree has together")

@@ -1,0 +1,93 @@
+"""Clades that must be, may not be, or must be but for some taxa: what compiled code says of trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phloem.density.calibrations import set_ancestors
+from phloem.errors import InputError
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.calibrated_start import starting_tree
+from phloem.inference.time.clades import calibrations
+from phloem.inference.time.compiled import density
+from phloem.inference.time.settings import Clade, TreeModel
+from phloem.inference.time.structure import TimeModel, time_model
+from phloem.model.grammar import parse_model
+from phloem.tree.dated import DatedTree, random_dated_tree
+
+TAXA = tuple("abcdefg")
+HARD = Clade("hard", ("a", "b", "c"), together=True)
+PARTIAL = Clade("partial", ("a", "d"), together=True, outside=("f", "g"))
+NEGATIVE = Clade("negative", ("e", "f"), apart=True)
+
+
+def model_of(*clades: Clade) -> TimeModel:
+    structure = structure_of_model(parse_model("JC", datatype="dna"), 10)
+    return time_model(structure, TreeModel(clades=clades), TAXA, np.zeros((7, 2)), float("nan"))
+
+
+def groups(tree: DatedTree) -> list[set[str]]:
+    below: dict[int, set[str]] = {}
+    for x in tree.order.tolist():
+        below[x] = {TAXA[x]} if x < 7 else below[int(tree.left[x])] | below[int(tree.right[x])]
+    return list(below.values())
+
+
+def obeys(tree: DatedTree, clade: Clade) -> bool:
+    """Said another way than compiled code: some node, or none, has such a group below it."""
+    wanted, banned = set(clade.taxa), set(clade.outside or (set(TAXA) - set(clade.taxa)))
+    return any(wanted <= group and not banned & group for group in groups(tree)) != clade.apart
+
+
+@pytest.mark.parametrize("clade", [HARD, PARTIAL, NEGATIVE], ids=lambda clade: clade.name)
+def test_trees_that_obey_are_told_from_others(clade):
+    rng, model, seen = np.random.default_rng(1), model_of(clade), []
+    known = calibrations(model)[0]
+    planted = known._replace(member=np.where(known.member == 2, 0, known.member).astype(np.uint8))
+    wrong = 0
+    for _ in range(300):
+        tree = random_dated_tree(np.zeros(7), rng, lambda t, pairs: rng.exponential(1 / pairs))
+        told = [
+            function(
+                tree.left,
+                tree.right,
+                tree.order,
+                record,
+                7,
+                np.zeros((2, 13), np.int64),
+                np.zeros(1, np.int64),
+            )
+            for function, record in (
+                (set_ancestors, known),
+                (density.set_ancestors, known),
+                (set_ancestors, planted),
+            )
+        ]
+        seen.append(obeys(tree, clade))
+        assert told[0] == told[1] == seen[-1]
+        wrong += told[2] != seen[-1]
+    assert 0 < sum(seen) < 300 and wrong > 0
+
+
+def test_chains_start_from_trees_that_obey_all():
+    model, rng, sizes = model_of(HARD, PARTIAL, NEGATIVE), np.random.default_rng(2), set()
+    for _ in range(40):
+        tree = starting_tree(model, rng)
+        assert all(obeys(tree, clade) for clade in model.clades)
+        sizes |= {len(group) for group in groups(tree) if {"a", "d"} <= group and not {"f", "g"} & group}
+    assert sizes == {4, 5}  # a's clade with d, and with e or without
+
+
+def test_constraints_that_no_tree_obeys():
+    with pytest.raises(InputError, match=r"no tree was found .*\n?.*hard, other"):
+        starting_tree(model_of(HARD, Clade("other", ("c", "d"), together=True)), np.random.default_rng(1))
+    for clade, told in (
+        (replace(PARTIAL, outside=("d",)), "both sides: 'd'"),
+        (replace(PARTIAL, outside=("z",)), "lack: 'z'"),
+        (replace(NEGATIVE, taxa=TAXA), "all taxa"),
+    ):
+        with pytest.raises(InputError, match=told):
+            model_of(clade)
