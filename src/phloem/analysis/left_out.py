@@ -33,7 +33,8 @@ class ForetoldModel:
 
 
 def compared_models(names: Sequence[str]) -> list[ForetoldModel]:
-    """The best first. names: PREFIX or PREFIX.json of analyses of the same data by phloem mcmc --site-table.
+    """The best first. names: PREFIX or PREFIX.json of analyses of the same data by phloem mcmc or phloem time
+    --site-table.
 
     Errors: InputError for what is none of these, for analyses of different data or of sites that were
     counted otherwise, for some with and some without +ASC, and for fewer than two.
@@ -67,7 +68,7 @@ def _against(
     error, below = (math.sqrt(n * float(x.var())) for x in (own, best - own))
     total = float(own.sum())
     return ForetoldModel(
-        prefix, record["model"], total, error, total - float(best.sum()), below, of["numbers"],
+        prefix, _named(record), total, error, total - float(best.sum()), below, of["numbers"],
         of["unreliable"],
     )  # fmt: skip
 
@@ -88,4 +89,10 @@ def _read(prefix: str) -> tuple[str, dict[str, Any], np.ndarray, np.ndarray]:
         raise InputError("this analysis has no table of sites", file=f"{prefix}.json", hint=_REMEDY) from None
 
 
-_REMEDY = "Make one with phloem mcmc … --site-table, also of an analysis that is finished."
+def _named(record: dict[str, Any]) -> str:
+    """The model, of dated trees with their clock and prior."""
+    tree = record["settings"].get("tree")
+    return record["model"] + (f", {tree['clock']} clock, {tree['prior']}" if tree else "")
+
+
+_REMEDY = "Make one with phloem mcmc (or time) … --site-table, also of an analysis that is finished."

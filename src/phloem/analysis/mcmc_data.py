@@ -17,13 +17,13 @@ from phloem.analysis.pieces import (
     members_of,
     pieces_of_parts,
     shared_structure,
+    sites_in_file,
     taxon_of,
 )
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites
-from phloem.data.translation import columns_of_site
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import Plain, plain_likelihood
@@ -153,20 +153,8 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         _constraints(settings.constraint, kept),
         dropped,
         tuple(told),
-        tuple(_sites_in_file(settings, next(p for p in parts if p.name == own.part), own) for own in pieces),
+        sites_in_file(settings, parts, pieces),
     )
-
-
-def _sites_in_file(settings: McmcSettings, part: Part, piece: Piece) -> np.ndarray | None:
-    """(L,) numbers from 1 of a piece's sites, as ChainInput.sites."""
-    columns = part.sites
-    if columns is None:
-        if settings.sites is not None:
-            return None
-        columns = np.arange(part.alignment.n_sites * columns_of_site(part.alignment))
-    width = len(columns) // max(part.alignment.n_sites, 1)
-    own = np.arange(piece.alignment.n_sites) if piece.columns is None else piece.columns
-    return columns[own * width] + 1
 
 
 def _shared(

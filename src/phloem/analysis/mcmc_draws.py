@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from phloem.analysis.mcmc_data import ChainInput
+from phloem.data.alignment import Alignment
 from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.tree import Tree
 
@@ -28,28 +29,49 @@ class Draw(NamedTuple):
     numbers: Mapping[str, float]
 
 
+class ChainData(Protocol):
+    """What chains are about. alignments: of every part by name; structure: their models and numbers; sites:
+    of every part the numbers of its sites in the file, None where they are not known."""
+
+    @property
+    def taxa(self) -> tuple[str, ...]: ...
+
+    @property
+    def alignments(self) -> dict[str, Alignment]: ...
+
+    @property
+    def structure(self) -> ChainModel: ...
+
+    @property
+    def sites(self) -> tuple[np.ndarray | None, ...]: ...
+
+
 @dataclass(frozen=True)
 class Drawn:
     """What all runs have drawn. names: of a trace's columns after LnL and LnPr. first: the first draw after
-    the burn-in."""
+    the burn-in. unrooted: what makes a draw of what samples of trees with a root hold."""
 
     runs: Sequence[Samples]
     names: tuple[str, ...]
     first: int
+    unrooted: Callable[[Draw], Draw] = lambda draw: draw
 
     def evenly(self, most: int | None = None) -> list[list[Draw]]:
         """Of every run as many draws, at most so many, MOST_DRAWS by default."""
         end, most = min(run.n for run in self.runs), most or MOST_DRAWS
         chosen = np.unique(np.linspace(self.first, end - 1, min(most, end - self.first)).round().astype(int))
-        return [[Draw(*run.tree_and_numbers(i, self.names)) for i in chosen.tolist()] for run in self.runs]
+        return [
+            [self.unrooted(Draw(*run.tree_and_numbers(i, self.names))) for i in chosen.tolist()]
+            for run in self.runs
+        ]
 
 
-def tree_of(data: ChainInput, draw: Draw) -> Tree:
+def tree_of(data: ChainData, draw: Draw) -> Tree:
     """The drawn tree; of several sets of lengths with those of the first."""
     return Tree(data.taxa, draw.parent, np.atleast_2d(draw.lengths)[0], rooted=False)
 
 
-def likelihood_of(data: ChainInput, part: int, draw: Draw) -> TreeLikelihood:
+def likelihood_of(data: ChainData, part: int, draw: Draw) -> TreeLikelihood:
     """Of a part of the data at a draw; branch lengths are the part's, in expected changes of a character."""
     structure = data.structure
     own, values = structure.parts[part], structure.values_of(draw.numbers)
@@ -65,7 +87,7 @@ def likelihood_of(data: ChainInput, part: int, draw: Draw) -> TreeLikelihood:
     return found
 
 
-def part_rate(data: ChainInput, part: int, draw: Draw) -> float:
+def part_rate(data: ChainData, part: int, draw: Draw) -> float:
     """How fast a part's characters change, beside all parts."""
     structure = data.structure
     return structure.parameterisation.rate(structure.block_values(structure.values_of(draw.numbers)), part)

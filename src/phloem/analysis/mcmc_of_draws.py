@@ -33,7 +33,7 @@ def files_of_draws(settings: McmcSettings, data: ChainInput) -> dict[str, str]:
     prefix, chains, found = settings.file_prefix, settings.chains, dict[str, str]()
     if not chains.use_data or chains.stones:
         return found
-    if has_classes(data):
+    if has_classes(data.structure):
         found[f"{prefix}.{SELECTION}"] = "codons: probability of positive selection, mean omega"
     if settings.site_table:
         found[f"{prefix}.{SITES}"] = "sites: log-likelihood, leave-one-out, mean rate"
@@ -66,7 +66,7 @@ def write_of_draws(
     prefix, of_sites, checks = settings.file_prefix, None, tuple[Check, ...]()
     if not settings.chains.use_data:
         return None, ()
-    if has_classes(data):
+    if has_classes(data.structure):
         write_selection(prefix, data, drawn, told, KEPT)
     if settings.site_table:
         tables = site_tables(data, drawn, told)

@@ -1,5 +1,5 @@
-"""`phloem mcmc --site-table`: what draws say of every site, and how well the model foretells sites that it
-has not seen (summary/predictive.py)."""
+"""`--site-table` of `phloem mcmc` and `phloem time`: what draws say of every site, and how well the model
+foretells sites that it has not seen (summary/predictive.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from phloem.analysis.mcmc_data import ChainInput
-from phloem.analysis.mcmc_draws import Drawn, Told, likelihood_of, part_rate
+from phloem.analysis.mcmc_draws import ChainData, Drawn, Told, likelihood_of, part_rate
 from phloem.io.output_file import write_file
 from phloem.summary.predictive import UNRELIABLE, LeftOut, leave_one_out
 from phloem.summary.trace import mixing
@@ -31,7 +30,7 @@ class SiteTable:
     rate: np.ndarray
 
 
-def site_tables(data: ChainInput, drawn: Drawn, told: Told) -> list[SiteTable]:
+def site_tables(data: ChainData, drawn: Drawn, told: Told) -> list[SiteTable]:
     """Of every part."""
     draws, parts = drawn.evenly(), range(len(data.structure.parts))
     of_site = [[[np.empty(0)] * len(run) for run in draws] for _ in parts]
@@ -68,7 +67,7 @@ def all_left_out(tables: list[SiteTable], n_draws: int) -> LeftOut:
     )  # fmt: skip
 
 
-def write_sites(prefix: str, data: ChainInput, tables: list[SiteTable], kept: str) -> None:
+def write_sites(prefix: str, data: ChainData, tables: list[SiteTable], kept: str) -> None:
     """PREFIX.sites: a row a site; sites by their number in the file where that is known."""
     several = len(tables) > 1
     lines = ["part\t" * several + "site\tlog_likelihood\tsd\tleft_out\tpareto_k\trate"]

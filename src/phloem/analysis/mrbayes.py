@@ -311,7 +311,7 @@ class _Analysis:
         unseen = any("+ASC" in model.text for model in models)
         if self.dated:
             found = self.dated_options(divisions, models, groups)
-            return found | ({"asc": "mrbayes"} if unseen else {}), self._lines()
+            return found | reported | ({"asc": "mrbayes"} if unseen else {}), self._lines()
         found = self.data_options(divisions, models, groups)
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior

@@ -48,7 +48,8 @@ _OF_TREE = (
     "brlenspr", "topologypr", "clockvarpr", "clockratepr", "treeagepr", "nodeagepr", "speciationpr",
     "extinctionpr", "sampleprob", "samplestrat", "fossilizationpr", "popsizepr", "growthpr", "ploidy",
 )  # fmt: skip
-_RATIOS = {"kappa": ("tratio", "tratiopr"), "omega": ("omega", "omegapr")}
+_RATIOS = {"kappa": "tratio", "omega": "omega"}
+_OF_CLASSES = "M2a", "M3"
 
 
 def what_differs(divisions: Sequence[Division]) -> str:
@@ -109,11 +110,6 @@ class Dated:
     def options(self) -> dict[str, Any]:
         """Options of `phloem time`, but those of data and run. InputError for what is another model there."""
         kind = self.division.value("brlenspr").second.lower()
-        for model in self.models:
-            if any(name in model.text for name in ("M2a", "M3")):
-                told = f"dated trees under {model.text} are not read from a block"
-                hint = "Choose omegavar=equal."
-                raise self.refuse("brlenspr", told, hint)
         rate, clock, spread = self._clock_rate(), "strict", list[str]()
         if (word := self.division.value("clockvarpr").word.lower()) in _CLOCKS:
             clock, option, usual = _CLOCKS[word]
@@ -136,20 +132,21 @@ class Dated:
         return self.division.refuse(option if option in self.division.settings else "brlenspr", told, hint)
 
     def _substitution(self) -> list[str]:
-        """Priors of the substitution model. A ratio x of two rates is a share in MrBayes: beta(1,1) of
-        x / (1 + x) is 1 / (1 + x)² of x."""
-        found = list[str]()
+        """Priors of the substitution model. A ratio x of two rates is a share in MrBayes: where x / (1 + x)
+        is beta(a,b), x is betaprime(a,b), 1 / (1 + x)² of beta(1,1)."""
+        found = dict[str, str]()
         for text in self.priors:
-            left, _, density = text.partition("=")
-            name = left.partition("{")[0]
-            if name not in _RATIOS:
-                found.append(text)
-            elif set(re.findall(r"[\d.]+", density)) != {"1"}:
-                option = _RATIOS[name][1]
-                hint = "Choose beta(1,1), or give phloem time --prior with a density of the ratio."
-                raise self.refuse(option, f"{option}={density} is not supported with a clock", hint)
-        free = {kind for model in self.models for kind in model.free}
-        return [*found, *(f"{name}=ratios(1)" for name, (kind, _) in _RATIOS.items() if kind in free)]
+            name, _, density = text.partition("=")
+            is_ratio = name.partition("{")[0] in _RATIOS
+            found[name] = f"betaprime{density[density.index('(') :]}" if is_ratio else density
+        for model in self.models:
+            own = {name: "ratios(1)" for name, kind in _RATIOS.items() if kind in model.free}
+            if model.text.startswith(_OF_CLASSES):
+                own.pop("omega", None)
+            if model.text.startswith("M2a") and "omega_3=" not in model.text:
+                own["omega_3"] = "exponential(1)"  # above 1, where there is none below
+            found = own | found
+        return [f"{name}={density}" for name, density in found.items()]
 
     def _numbers(self, option: str, usual: str) -> tuple[str, list[float]]:
         """The density's name and its numbers; usual: MrBayes' default."""
@@ -200,7 +197,7 @@ class Dated:
         )
         if word == "fixed" and growth == [0.0]:
             return {"tree_prior": "constant"}, [f"pop_size={size}"]
-        grown = self._density("growthpr", "fixed(0)", rate, ("uniform",))
+        grown = self._density("growthpr", "fixed(0)", rate, ("uniform", "exponential", "normal"))
         return {"tree_prior": "exponential"}, [f"pop_size={size}", f"growth_rate={grown}"]
 
     def _sampling(self, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

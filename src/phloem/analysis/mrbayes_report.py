@@ -26,15 +26,15 @@ class Reports:
         return [option.name for option in command.options if option.name not in self.asked]
 
     def options(self, models: Sequence[str]) -> dict[str, bool]:
-        """Options of `phloem mcmc`. models: of all parts. InputError for codons under selection where no
-        model has classes of omega."""
+        """Options of `phloem mcmc` and `phloem time`. models: of all parts. InputError for codons under
+        selection where no model has classes of omega."""
         if not any(text.startswith(("M2a", "M3")) for text in models):
             why = "is of codons whose omega varies, and there are none"
             self._refuse(_OF_OMEGA, why, "Add lset nucmodel=codon omegavar=ny98, or leave it out.")
         return {ours: True for theirs, ours in _OPTIONS.items() if self._asks(theirs)}
 
     def refuse_dated(self) -> None:
-        self._refuse(tuple(_OPTIONS), "is not supported where trees have a clock", "Leave it out.")
+        self._refuse(("ancstates",), "is not supported where trees have a clock", "Leave it out.")
 
     @property
     def lines(self) -> dict[str, int]:

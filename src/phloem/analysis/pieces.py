@@ -11,8 +11,9 @@ import numpy as np
 
 from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, pieces_of
 from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.analysis.reading import Part, SampledDataOptions
+from phloem.analysis.reading import DataOptions, Part, SampledDataOptions
 from phloem.data.sites import parse_sites
+from phloem.data.translation import columns_of_site
 from phloem.density.parameterisation import LengthLinkage, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
@@ -120,3 +121,23 @@ def taxon_of(name: str, taxa: Sequence[str]) -> str:
     raise InputError(
         f"there is no taxon '{name}'", hint=f"Did you mean '{near}'?" if near else "Check its spelling."
     )
+
+
+def sites_in_file(
+    settings: DataOptions, parts: Sequence[Part], pieces: Sequence[Piece]
+) -> tuple[np.ndarray | None, ...]:
+    """Of every piece (L,) the numbers from 1 of its sites in the file, of codons those of first nucleotides;
+    None where --sites chose them."""
+    by_name = {part.name: part for part in parts}
+    return tuple(_sites_in_file(settings, by_name[own.part], own) for own in pieces)
+
+
+def _sites_in_file(settings: DataOptions, part: Part, piece: Piece) -> np.ndarray | None:
+    columns = part.sites
+    if columns is None:
+        if settings.sites is not None:
+            return None
+        columns = np.arange(part.alignment.n_sites * columns_of_site(part.alignment))
+    width = len(columns) // max(part.alignment.n_sites, 1)
+    own = np.arange(piece.alignment.n_sites) if piece.columns is None else piece.columns
+    return columns[own * width] + 1

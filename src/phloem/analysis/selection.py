@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.analysis.mcmc_data import ChainInput
-from phloem.analysis.mcmc_draws import Draw, Drawn, Told, likelihood_of
+from phloem.analysis.mcmc_draws import ChainData, Draw, Drawn, Told, likelihood_of
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.output_file import write_file
 from phloem.model.codon_sites import CodonSites
 
 ENDING = "possel"
 
 
-def has_classes(data: ChainInput) -> bool:
+def has_classes(structure: ChainModel) -> bool:
     """Whether some part's sites differ in ω."""
-    return any(isinstance(part.model.mixture, CodonSites) for part in data.structure.parts)
+    return any(isinstance(part.model.mixture, CodonSites) for part in structure.parts)
 
 
-def write_selection(prefix: str, data: ChainInput, drawn: Drawn, told: Told, kept: str) -> None:
+def write_selection(prefix: str, data: ChainData, drawn: Drawn, told: Told, kept: str) -> None:
     """PREFIX.possel: of every codon of every part with classes of ω, the posterior probability of ω > 1 and
     the mean ω."""
     lines = ["part\tcodon\tprobability_of_positive_selection\tmean_omega"]
@@ -34,7 +34,7 @@ def write_selection(prefix: str, data: ChainInput, drawn: Drawn, told: Told, kep
     write_file(f"{prefix}.{ENDING}", "\n".join(lines) + "\n", kept)
 
 
-def of_draw(data: ChainInput, part: int, draw: Draw) -> np.ndarray:
+def of_draw(data: ChainData, part: int, draw: Draw) -> np.ndarray:
     """(2, L) at one draw: the probability that ω > 1, and the mean ω, of every codon."""
     found = likelihood_of(data, part, draw).site_omegas()
     assert found is not None

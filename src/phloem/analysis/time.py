@@ -10,10 +10,12 @@ import numpy as np
 
 from phloem.analysis.division import Processes, divide_dated
 from phloem.analysis.json_record import json_text
+from phloem.analysis.mcmc_draws import Told
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.analysis.time_data import TimeInput, time_input
+from phloem.analysis.time_of_draws import files_of_draws, write_of_draws
 from phloem.analysis.time_record import (
     Ancestors,
     TimeResult,
@@ -95,6 +97,7 @@ def run_time(
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[TimeInput, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
+    told: Told = lambda what, done, n: None,
 ) -> TimeResult | StonesResult:
     """Sample, summarise, write; an interrupted analysis is resumed, a finished one goes on where more
     generations are asked for. With chains.stones the marginal likelihood is estimated instead. Arguments and
@@ -104,10 +107,10 @@ def run_time(
     lock = f"{settings.file_prefix}.lock"
     check_outputs([lock], settings.inputs, redo=True)
     with locked(lock, f"--prefix {settings.file_prefix}"):
-        return _run_alone(settings, progress, started)
+        return _run_alone(settings, progress, started, told)
 
 
-def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | StonesResult:
+def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> TimeResult | StonesResult:
     record, prefix, chains = Path(f"{settings.file_prefix}.json"), settings.file_prefix, settings.chains
     was_finished = record.exists() and not settings.redo
     if was_finished:
@@ -118,6 +121,10 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     remove_partial(files)
     _refuse_short(settings.chains)
     data = time_input(settings)
+    if more := files_of_draws(settings, data):
+        files |= more
+        check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
+        remove_partial(files)
     _refuse_improper(chains, data.model)
     if settings.predictive and any(part.model.unseen for part in data.model.engine.parts):
         raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
@@ -144,12 +151,18 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     result = _summarised(settings, data, sampled, selection, files)
     if settings.predictive:
         write_file(f"{prefix}.predictive.tsv", checks_text(result.predictive), KEPT)
-    if was_finished and sampled.generations == 0 and not settings.predictive:
+    first, of_draws = first_kept(sampled.runs[0]), settings.predictive or settings.site_table
+    if (
+        was_finished
+        and sampled.generations == 0
+        and not of_draws
+        and all(Path(file).exists() for file in more)
+    ):
         return replace(result, was_finished=True)
+    result = replace(result, left_out=write_of_draws(settings, data, sampled.runs, first, told))
     write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)
     if result.ancestors:
         write_file(f"{prefix}.ancestors.tsv", result.ancestors.text(), KEPT)
-    first = first_kept(sampled.runs[0])
     draws = [run.samples for run in sampled.runs]
     write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
     if data.model.trait is not None:
@@ -307,6 +320,7 @@ def _summarised(
         speed=sampled.generations / sampled.seconds,
         resumed_at=sampled.resumed_at,
         files=files,
+        data={"taxa": len(data.taxa), "sites": data.n_sites},
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
         predictive=checks,
         routes=routes,

@@ -13,7 +13,13 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_parts import Piece, expanded_prior
 from phloem.analysis.obeyed import require_time_obeyed
-from phloem.analysis.pieces import linkage_of, members_of, pieces_of_parts, shared_structure
+from phloem.analysis.pieces import (
+    linkage_of,
+    members_of,
+    pieces_of_parts,
+    shared_structure,
+    sites_in_file,
+)
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import check_name
@@ -38,13 +44,15 @@ ROOT, ORIGIN = "root", "origin"
 @dataclass(frozen=True, eq=False)
 class TimeInput:
     """What was read: the alignments of all parts, the dates if any, and the model of everything; told: what
-    else is done with the data. unrecorded: of every part, see recipes.observations."""
+    else is done with the data. unrecorded: of every part, see recipes.observations; sites: see
+    pieces.sites_in_file."""
 
     alignments: tuple[Alignment, ...]
     dates: TipDates | None
     model: TimeModel
     told: tuple[str, ...] = ()
     unrecorded: tuple[int, ...] = ()
+    sites: tuple[np.ndarray | None, ...] = ()
 
     def observed(self) -> list[Observations]:
         """What chains see of every part."""
@@ -132,7 +140,8 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     structure = _structure(settings, parts, pieces, models)
     model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
     alignments = tuple(piece.alignment for piece in pieces)
-    return TimeInput(alignments, dates, model, tuple(told), tuple(piece.unrecorded for piece in pieces))
+    unrecorded, sites = tuple(piece.unrecorded for piece in pieces), sites_in_file(settings, parts, pieces)
+    return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
 
 
 def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:

@@ -27,7 +27,7 @@ from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
 from phloem.plot.through_time_figure import Course, through_time_drawing
 from phloem.summary.clade_trees import SUMMARY_TREES
-from phloem.summary.predictive import Check
+from phloem.summary.predictive import Check, LeftOut
 from phloem.summary.routes import Route
 from phloem.summary.through_time import POP_SIZE, ThroughTime
 from phloem.summary.trace import TraceSummary
@@ -49,10 +49,11 @@ class TimeTreeSettings(SampledDataOptions):
     their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age; shift: "name=time,time,…", dates
     or ages at which a number of the tree prior changes. summary_tree: of summary.clade_trees.tree_of_clades.
     predictive: how many data sets are simulated from the draws, to be held against the data
-    (inference/time/predictive.py). trait: that changes along the tree, if any. engine: whether sequences of
-    ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks for where genomes
-    are many and nearly equal. chains: what the sampler does; usual_samples: but that samples are as far apart
-    as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
+    (inference/time/predictive.py). site_table: whether what draws say of sites is written. trait: that
+    changes along the tree, if any. engine: whether sequences of ancestors are summed over, on "patterns", or
+    sampled ("ancestors"), which "auto" asks for where genomes are many and nearly equal. chains: what the
+    sampler does; usual_samples: but that samples are as far apart as is usual of so many taxa. of_block,
+    told: as of analysis.mcmc_record."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -72,6 +73,7 @@ class TimeTreeSettings(SampledDataOptions):
     gamma: Literal["mean", "median"] = "mean"
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     predictive: int = 0
+    site_table: bool = False
     trait: TraitOptions | None = None
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
     chains: TimeSettings = UNTIL_CONVERGED
@@ -137,9 +139,9 @@ class Ancestors:
 class TimeResult:
     """tree: that stands for the sample, median heights. parameters: all columns of the trace, but those of
     single routes of a trait, which are in routes, and of which model holds, whose shares are models.
-    predictive: of simulated data sets, where they were asked for. swaps: none of single chains. ancestors:
-    how often samples are ancestors of others, where they may be. The rest as
-    analysis.mcmc_record.McmcResult."""
+    predictive: of simulated data sets, left_out: of sites, where they were asked for. swaps: none of single
+    chains. ancestors: how often samples are ancestors of others, where they may be. data: taxa and sites. The
+    rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -160,6 +162,8 @@ class TimeResult:
     swaps: tuple[float, ...] = ()
     ancestors: Ancestors | None = None
     models: tuple[ModelShare, ...] = ()
+    left_out: LeftOut | None = None
+    data: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -169,7 +173,9 @@ class TimeResult:
         return {
             "finished": True,
             "model": self.model,
+            "data": self.data,
             "parameters": rows,
+            "leave_one_out": None if self.left_out is None else asdict(self.left_out),
             "predictive": [asdict(check) for check in self.predictive],
             "sampled_ancestors": self.ancestors.to_json() if self.ancestors else {},
             "models": [{n: plain(v) for n, v in asdict(share).items()} for share in self.models],

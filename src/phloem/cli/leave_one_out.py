@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
-PREFIXES = typer.Argument(..., help="PREFIXes of analyses of the same data by phloem mcmc --site-table.")
+PREFIXES = typer.Argument(
+    ..., help="PREFIXes of analyses of the same data by phloem mcmc or time --site-table."
+)
 
 
 def leave_one_out(prefixes: list[str] = PREFIXES) -> None:

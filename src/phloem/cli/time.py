@@ -9,7 +9,7 @@ import typer
 from phloem.cli.clade_options import takes_clades
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
-from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
+from phloem.cli.mcmc import PILOT, SITE_TABLE, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -133,6 +133,7 @@ def time(
     stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
     summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
+    site_table: bool = SITE_TABLE,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,
@@ -210,20 +211,21 @@ def _foretell(settings: TimeTreeSettings, pilot: float) -> None:
 def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | StonesResult:
     from phloem.analysis.progress import ProgressFile
     from phloem.analysis.time import output_files, run_time
+    from phloem.analysis.time_of_draws import files_of_draws
     from phloem.cli.chain_tables import chain_progress
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report, _ = chain_progress(console, written.tell)
+    bar, report, told = chain_progress(console, written.tell)
 
     def begin(data: TimeInput, device: str) -> None:
-        written.check(lambda: output_files(settings))
+        written.check(lambda: output_files(settings) | files_of_draws(settings, data))
         _introduce(settings, data, device)
         bar.start()  # only now: what goes to standard output would stand in its line
 
     try:
-        return run_time(settings, progress=report, started=begin, compiling=console.print)
+        return run_time(settings, progress=report, started=begin, compiling=console.print, told=told)
     except KeyboardInterrupt:
         console.print("The same command goes on from the last checkpoint; --redo starts anew.")
         raise
@@ -317,7 +319,7 @@ def _show(result: TimeResult) -> None:
 
     from phloem.analysis.time_record import SUMMARY_TREES
     from phloem.cli.bayes_factors import model_table
-    from phloem.cli.chain_tables import checks_table, parameter_table, show_convergence
+    from phloem.cli.chain_tables import checks_table, left_out_text, parameter_table, show_convergence
     from phloem.cli.mcmc import show_line
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
@@ -338,6 +340,8 @@ def _show(result: TimeResult) -> None:
         print_table(console, _ancestors(result.ancestors))
     if result.predictive:
         print_table(console, checks_table(result.predictive, result.settings.predictive))
+    if result.left_out is not None:
+        console.print(left_out_text(result.left_out))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))

@@ -183,9 +183,8 @@ TIME = (
     ),
     whole("sample-every", "Generations between samples", "200; of 200 taxa and more 2 for each.", None, True),
     q.STONES,
-    whole(
-        "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True
-    ),
+    q.SITE_TABLE,
+    q.PREDICTIVE,
     q.CHECK,
     choice(
         "engine",

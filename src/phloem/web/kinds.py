@@ -116,14 +116,7 @@ _MCMC = (
         ("allcompat", "all that are compatible"),
     ),
     q.lines("constraint", "Constraints", "Groups that all trees have, one a line: 'apes: Homo, Pan'."),
-    Question(
-        "site-table",
-        "Sites",
-        "Log-likelihood, rate and leave-one-out density of every site, in a table.",
-        "switch",
-        False,
-        further=True,
-    ),
+    q.SITE_TABLE,
     Question(
         "ancestral",
         "States of ancestors",
@@ -132,9 +125,7 @@ _MCMC = (
         False,
         further=True,
     ),
-    q.whole(
-        "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True
-    ),
+    q.PREDICTIVE,
     q.PRIORS,
     q.PARTITIONS,
     q.LINKAGE,

@@ -177,4 +177,15 @@ STONES = whole(
     None,
     True,
 )
+SITE_TABLE = Question(
+    "site-table",
+    "Sites",
+    "Log-likelihood, rate and leave-one-out density of every site, in a table.",
+    "switch",
+    False,
+    further=True,
+)
+PREDICTIVE = whole(
+    "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True
+)
 PRIORS = lines("prior", "Priors", "Other than the usual ones, one a line, such as kappa=lognormal(1,1.25).")

@@ -283,8 +283,6 @@ def test_parts_have_one_tree(tmp_path):
         ("unlink brlens=(all);", "unlinked branch lengths"),
         ("prset applyto=(2) clockvarpr=igr;", "differ in clockvarpr"),
         ("prset clockvarpr=igr; unlink igrbranchrates=(all);", "unlinked branch rates"),
-        ("prset applyto=(2) tratiopr=beta(2,3);", "tratiopr=beta"),
-        ("lset applyto=(2) nucmodel=codon omegavar=m3;", "M3"),
     ],
 )
 def test_parts_that_have_not_are_refused(tmp_path, line, told):

@@ -17,6 +17,7 @@ from scipy import integrate, stats
 import phloem.density.terms
 from phloem.density.space import Block, Space
 from phloem.density.terms.beta import Beta
+from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.compiled.dispatch import (
     block_table,
     length_table,
@@ -41,6 +42,7 @@ from phloem.errors import InputError
 FOLDER = Path(phloem.density.terms.__file__).parent
 OTHERS = [
     Beta(0.5, 1.0),
+    BetaPrime(2.5, 1.5),
     Dirichlet(0.4),
     Dirichlet((0.5, 2.0, 3.0)),
     Exponential(10.0),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from phloem.density.terms import (
     beta,
+    beta_prime,
     compound_dirichlet,
     dirichlet,
     exponential,
@@ -22,6 +23,7 @@ from phloem.density.terms.term import Family
 
 FAMILIES: dict[type[Family], Callable] = {
     beta.Beta: beta.scalar,
+    beta_prime.BetaPrime: beta_prime.scalar,
     compound_dirichlet.GammaDirichlet: compound_dirichlet.scalar,
     compound_dirichlet.InverseGammaDirichlet: compound_dirichlet.scalar,
     dirichlet.Dirichlet: dirichlet.scalar,

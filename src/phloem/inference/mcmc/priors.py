@@ -9,6 +9,7 @@ import numpy as np
 from phloem.density.parameterisation import PARTITION_RATES
 from phloem.density.space import Block
 from phloem.density.terms.beta import Beta
+from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.gamma import Gamma
@@ -25,7 +26,7 @@ from phloem.inference.mcmc.structure import ChainModel, is_shares
 _RATES = "rates"  # what a prior calls the exchangeabilities
 _FIT: dict[str, tuple[type[Family], ...]] = {
     "simplex": (Dirichlet, Beta),
-    "positive": (Exponential, Uniform, Gamma, LogNormal, Ratios),
+    "positive": (Exponential, Uniform, Gamma, LogNormal, Ratios, BetaPrime),
     "unit": (Uniform, Beta),
     "tied": (Dirichlet,),
 }

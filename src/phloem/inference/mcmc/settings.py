@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Literal, NamedTuple
 
 from phloem.density.terms.beta import Beta
+from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
 from phloem.density.terms.compound_dirichlet import InverseGammaDirichlet
 from phloem.density.terms.dirichlet import Dirichlet
@@ -284,6 +285,7 @@ OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
     "lognormal": (LogNormal, 2),
     "beta": (Beta, 2),
     "ratios": (Ratios, 1),
+    "betaprime": (BetaPrime, 2),
     "dirichlet": (Dirichlet, 0),  # any count
 }
 
