@@ -1,8 +1,9 @@
-"""`phloem mcmc --ancestral`: the states at the inner nodes of the consensus, averaged over draws.
+"""`--ancestral` of `phloem mcmc` and `phloem time`: the states at the inner nodes of the consensus, or of the
+tree that stands for dated ones, averaged over draws.
 
-A node of the consensus is the youngest ancestor of a clade, seen from the taxon that the tree hangs from. A
-draw that has the clade tells of it, whatever its tree is elsewhere; so do MrBayes' ancestral states of a
-constrained clade, and Pagel, Meade and Barker 2004 (Systematic Biology 53:673), whose approach this is.
+A node is the youngest ancestor of a clade, of trees without a root as seen from the taxon that they hang
+from. A draw that has the clade tells of it, whatever its tree is elsewhere; so do MrBayes' ancestral states
+of a constrained clade, and Pagel, Meade and Barker 2004 (Systematic Biology 53:673), whose approach this is.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.analysis.mcmc_data import ChainInput
-from phloem.analysis.mcmc_draws import Drawn, Told, likelihood_of
+from phloem.analysis.mcmc_draws import ChainData, Drawn, Told, likelihood_of
 from phloem.analysis.ml_ancestral import state_head, state_texts, with_node_names
 from phloem.io.output_file import replaced_text
 from phloem.io.trees import newick_text
@@ -35,10 +35,10 @@ class NodeStates:
     usual: list[np.ndarray]
 
 
-def node_states(data: ChainInput, drawn: Drawn, consensus: Tree, away: str, told: Told) -> NodeStates:
-    """away: the taxon that the consensus hangs from."""
+def node_states(data: ChainData, drawn: Drawn, consensus: Tree, away: str | None, told: Told) -> NodeStates:
+    """away: the taxon that the consensus hangs from; None of trees with a root."""
     tree, nodes = with_node_names(consensus)
-    taxon = data.taxa.index(away)
+    taxon = None if away is None else data.taxa.index(away)
     order = [data.taxa.index(name) for name in tree.taxa]
     labels = [str(label) for label in tree.labels or ()]
     of_clade = {clade: labels[x] for x, clade in clades_from(tree.parent, tree.n_tips, order, taxon).items()}
@@ -64,9 +64,10 @@ def node_states(data: ChainInput, drawn: Drawn, consensus: Tree, away: str, told
     return NodeStates(tree, {n: c / len(draws) for n, c in count.items()}, means, patterns, usual)
 
 
-def clades_from(parent: np.ndarray, n_tips: int, taxa, away: int) -> dict[int, int]:
+def clades_from(parent: np.ndarray, n_tips: int, taxa, away: int | None) -> dict[int, int]:
     """Inner nodes of a tree, the base included, with the taxa beyond them as seen from the taxon `away`, as
-    bits. taxa: the number of every tip's taxon. A base of two children is no node, and left out."""
+    bits, or from the root (None). taxa: the number of every tip's taxon. A base of two children is no node of
+    a tree without a root, and left out."""
     n_nodes = len(parent)
     below = [1 << taxon for taxon in taxa] + [0] * (n_nodes - n_tips)
     n_children, toward = [0] * n_nodes, [0] * n_nodes
@@ -76,13 +77,13 @@ def clades_from(parent: np.ndarray, n_tips: int, taxa, away: int) -> dict[int, i
             continue
         below[up] |= below[x]
         n_children[up] += 1
-        if below[x] >> away & 1:
+        if away is not None and below[x] >> away & 1:
             toward[up] = below[x]
-    inner = [x for x in range(n_tips, n_nodes) if parent[x] >= 0 or n_children[x] > 2]
+    inner = [x for x in range(n_tips, n_nodes) if parent[x] >= 0 or n_children[x] > 2 or away is None]
     return {x: below[-1] ^ toward[x] if toward[x] else below[x] for x in inner}
 
 
-def write_states(prefix: str, data: ChainInput, found: NodeStates, kept: str) -> None:
+def write_states(prefix: str, data: ChainData, found: NodeStates, kept: str) -> None:
     """PREFIX.state, as IQ-TREE and `phloem ml` write it, and PREFIX.ancestral.tree."""
     with replaced_text(f"{prefix}.{TREE_ENDING}", kept=kept) as stream:
         stream.write(newick_text([found.tree], annotations=False))
@@ -90,7 +91,7 @@ def write_states(prefix: str, data: ChainInput, found: NodeStates, kept: str) ->
         stream.writelines(f"{line}\n" for line in _lines(data, found))
 
 
-def _lines(data: ChainInput, found: NodeStates) -> Iterator[str]:
+def _lines(data: ChainData, found: NodeStates) -> Iterator[str]:
     parts = data.structure.parts
     alphabets = [data.alignments[part.name].alphabet for part in parts]
     width = max(alphabet.n_states for alphabet in alphabets)

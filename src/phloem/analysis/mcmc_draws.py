@@ -22,7 +22,7 @@ Told = Callable[[str, int, int], None]
 
 class Draw(NamedTuple):
     """parent (2T-2,) of an unrooted tree of the taxa; lengths (2T-2,), or (G, 2T-2) of several sets, as they
-    are sampled; numbers by their names in a trace."""
+    are sampled; numbers by their names in a trace. Of a tree with a root both have 2T-1 nodes."""
 
     parent: np.ndarray
     lengths: np.ndarray
@@ -49,26 +49,30 @@ class ChainData(Protocol):
 @dataclass(frozen=True)
 class Drawn:
     """What all runs have drawn. names: of a trace's columns after LnL and LnPr. first: the first draw after
-    the burn-in. unrooted: what makes a draw of what samples of trees with a root hold."""
+    the burn-in. made: a draw of what samples of dated trees hold, which are not lengths."""
 
     runs: Sequence[Samples]
     names: tuple[str, ...]
     first: int
-    unrooted: Callable[[Draw], Draw] = lambda draw: draw
+    made: Callable[[Draw], Draw] = lambda draw: draw
 
     def evenly(self, most: int | None = None) -> list[list[Draw]]:
         """Of every run as many draws, at most so many, MOST_DRAWS by default."""
         end, most = min(run.n for run in self.runs), most or MOST_DRAWS
         chosen = np.unique(np.linspace(self.first, end - 1, min(most, end - self.first)).round().astype(int))
         return [
-            [self.unrooted(Draw(*run.tree_and_numbers(i, self.names))) for i in chosen.tolist()]
+            [self.made(Draw(*run.tree_and_numbers(i, self.names))) for i in chosen.tolist()]
             for run in self.runs
         ]
 
 
 def tree_of(data: ChainData, draw: Draw) -> Tree:
     """The drawn tree; of several sets of lengths with those of the first."""
-    return Tree(data.taxa, draw.parent, np.atleast_2d(draw.lengths)[0], rooted=False)
+    return _tree(data, draw, np.atleast_2d(draw.lengths)[0])
+
+
+def _tree(data: ChainData, draw: Draw, lengths: np.ndarray) -> Tree:
+    return Tree(data.taxa, draw.parent, lengths, rooted=len(draw.parent) == 2 * len(data.taxa) - 1)
 
 
 def likelihood_of(data: ChainData, part: int, draw: Draw) -> TreeLikelihood:
@@ -77,7 +81,7 @@ def likelihood_of(data: ChainData, part: int, draw: Draw) -> TreeLikelihood:
     own, values = structure.parts[part], structure.values_of(draw.numbers)
     factor, sets = structure.rate_factor(part, values), structure.sets[part]
     lengths = np.atleast_2d(draw.lengths)[sets.start : sets.stop] * factor
-    tree = Tree(data.taxa, draw.parent, lengths[0], rooted=False)
+    tree = _tree(data, draw, lengths[0])
     model = own.model.with_values(structure.model_values(part, values))
     found = TreeLikelihood(data.alignments[own.name], tree, model, engine="cpu")
     if not np.array_equal(found.tree.parent, draw.parent):

@@ -362,7 +362,6 @@ class _Analysis:
         division, found = divisions[0], self.data_options(divisions, models, groups)
         self.notes += self.chains.notes
         self.starts.refuse_dated()
-        self.reports.refuse_dated()
         constraints, taxa = self.sets.chosen(self.topology), self.sets.kept
         gone = self.sets.deleted_names
         trees = Dated(self.data, division, models, found.pop("prior"), constraints, self.known, taxa, gone)

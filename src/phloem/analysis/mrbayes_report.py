@@ -33,9 +33,6 @@ class Reports:
             self._refuse(_OF_OMEGA, why, "Add lset nucmodel=codon omegavar=ny98, or leave it out.")
         return {ours: True for theirs, ours in _OPTIONS.items() if self._asks(theirs)}
 
-    def refuse_dated(self) -> None:
-        self._refuse(("ancstates",), "is not supported where trees have a clock", "Leave it out.")
-
     @property
     def lines(self) -> dict[str, int]:
         """phloem's option → line."""

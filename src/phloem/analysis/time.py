@@ -151,7 +151,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     result = _summarised(settings, data, sampled, selection, files)
     if settings.predictive:
         write_file(f"{prefix}.predictive.tsv", checks_text(result.predictive), KEPT)
-    first, of_draws = first_kept(sampled.runs[0]), settings.predictive or settings.site_table
+    of_draws = settings.predictive or settings.site_table or settings.ancestral
     if (
         was_finished
         and sampled.generations == 0
@@ -159,11 +159,11 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         and all(Path(file).exists() for file in more)
     ):
         return replace(result, was_finished=True)
-    result = replace(result, left_out=write_of_draws(settings, data, sampled.runs, first, told))
+    result = replace(result, left_out=write_of_draws(settings, data, sampled.runs, result.tree, told))
     write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)
     if result.ancestors:
         write_file(f"{prefix}.ancestors.tsv", result.ancestors.text(), KEPT)
-    draws = [run.samples for run in sampled.runs]
+    draws, first = [run.samples for run in sampled.runs], first_kept(sampled.runs[0])
     write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
     if data.model.trait is not None:
         latest = float(data.model.youngest) if np.isfinite(data.model.youngest) else None

@@ -49,11 +49,11 @@ class TimeTreeSettings(SampledDataOptions):
     their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age; shift: "name=time,time,…", dates
     or ages at which a number of the tree prior changes. summary_tree: of summary.clade_trees.tree_of_clades.
     predictive: how many data sets are simulated from the draws, to be held against the data
-    (inference/time/predictive.py). site_table: whether what draws say of sites is written. trait: that
-    changes along the tree, if any. engine: whether sequences of ancestors are summed over, on "patterns", or
-    sampled ("ancestors"), which "auto" asks for where genomes are many and nearly equal. chains: what the
-    sampler does; usual_samples: but that samples are as far apart as is usual of so many taxa. of_block,
-    told: as of analysis.mcmc_record."""
+    (inference/time/predictive.py). site_table, ancestral: whether what draws say of sites, and of the states
+    of ancestors, is written. trait: that changes along the tree, if any. engine: whether sequences of
+    ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks for where genomes
+    are many and nearly equal. chains: what the sampler does; usual_samples: but that samples are as far apart
+    as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -74,6 +74,7 @@ class TimeTreeSettings(SampledDataOptions):
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     predictive: int = 0
     site_table: bool = False
+    ancestral: bool = False
     trait: TraitOptions | None = None
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
     chains: TimeSettings = UNTIL_CONVERGED

@@ -65,7 +65,7 @@ SITE_TABLE = typer.Option(
     False, "--site-table", help="PREFIX.sites too: log-likelihood, leave-one-out and rate of every site."
 )
 ANCESTRAL = typer.Option(
-    False, "--ancestral", help="PREFIX.state too: states at the consensus' inner nodes, over draws."
+    False, "--ancestral", help="PREFIX.state too: states at inner nodes, averaged over draws."
 )
 PREDICTIVE = typer.Option(0, help="Simulate so many data sets from draws, to hold against the data.")
 PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the chains are.")

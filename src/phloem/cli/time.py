@@ -9,7 +9,7 @@ import typer
 from phloem.cli.clade_options import takes_clades
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
-from phloem.cli.mcmc import PILOT, SITE_TABLE, UNTIL_CONVERGED
+from phloem.cli.mcmc import ANCESTRAL, PILOT, SITE_TABLE, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -134,6 +134,7 @@ def time(
     summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
     site_table: bool = SITE_TABLE,
+    ancestral: bool = ANCESTRAL,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,

@@ -185,6 +185,14 @@ SITE_TABLE = Question(
     False,
     further=True,
 )
+ANCESTRAL = Question(
+    "ancestral",
+    "States of ancestors",
+    "What every inner node of the tree had, with probabilities, in a table.",
+    "switch",
+    False,
+    further=True,
+)
 PREDICTIVE = whole(
     "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True
 )

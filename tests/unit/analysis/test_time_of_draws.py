@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from phloem.analysis.left_out import compared_models
 from phloem.analysis.mrbayes import block_analysis
 from phloem.analysis.time import TimeTreeSettings, run_time
 from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.io.alignment import read_alignment
+from phloem.io.trees import read_tree, read_trees
 
 
 @pytest.fixture
@@ -58,13 +61,57 @@ def test_sites_of_parts_with_clocks_of_their_own(folder, monkeypatch):
     told = {one.model.partition("JC, ")[2] for one in found}
     assert told == {"strict clock, constant", "ucln clock, constant"}
     # planted: the rates of the first clock for both parts
-    whole = time_of_draws.without_root
-    monkeypatch.setattr(
-        time_of_draws, "without_root", lambda *what: (whole(*what)[0], whole(*what)[1][[0, 0]])
-    )
+    whole = time_of_draws.lengths_by_clock
+    monkeypatch.setattr(time_of_draws, "lengths_by_clock", lambda *what: whole(*what)[[0, 0]])
     run_time(PARTS)
     table = np.genfromtxt("x.sites", names=True, dtype=None, encoding="utf-8", delimiter="\t")
     assert table["log_likelihood"].sum() != pytest.approx(np.mean(log_likelihoods()), rel=1e-6)
+
+
+def states_by_hand(tree, codes):
+    """(N, L, 4) of the states of all nodes under JC, summed over those of the inner ones; branches last years
+    at a rate of 1."""
+    n = tree.n_nodes
+    p = -0.25 * np.expm1(-4 / 3 * tree.lengths)
+    found = np.zeros((n, codes.shape[1], 4))
+    for inner in product(range(4), repeat=n - tree.n_tips):
+        states = np.concatenate([codes, np.repeat(np.array(inner)[:, None], codes.shape[1], 1)])
+        same = states[:-1] == states[tree.parent[:-1]]
+        weight = np.where(same, 1 - 3 * p[:-1, None], p[:-1, None]).prod(0)
+        for x in range(n):
+            found[x, np.arange(codes.shape[1]), states[x]] += weight
+    return found / found.sum(2, keepdims=True)
+
+
+def clades(tree) -> dict[frozenset[str], int]:
+    below = {x: {taxon} for x, taxon in enumerate(tree.taxa)}
+    for x in range(tree.n_tips, tree.n_nodes):
+        below[x] = set().union(*(below[int(y)] for y in tree.children(x)))
+    return {frozenset(taxa): x for x, taxa in below.items() if x >= tree.n_tips}
+
+
+def test_states_of_ancestors(folder):
+    """Means over the draws that have a clade, of the states of all nodes summed by hand; the root's, too."""
+    of_one = {"model": "JC", "site_table": False, "ancestral": True, "prior": ("clock_rate=1",)}
+    settings = replace(PARTS, partitions=None, linkage=None, tree=TreeModel(), **of_one)
+    result = run_time(settings)
+    alignment = read_alignment("a.fa", datatype="dna")
+    sums: dict[frozenset[str], list[np.ndarray]] = {}
+    for tree in (tree for r in (1, 2) for tree in list(read_trees(f"x.run{r}.trees"))[9:]):
+        order = [alignment.taxa.index(taxon) for taxon in tree.taxa]
+        by_hand = states_by_hand(tree, alignment.codes[order])
+        for clade, x in clades(tree).items():
+            sums.setdefault(clade, []).append(by_hand[x])
+    named = read_tree("x.ancestral.tree")
+    lines = [line.split("\t") for line in Path("x.state").read_text().splitlines() if line[0] != "#"]
+    assert len(lines) == 1 + 4 * 24 and {"x.state", "x.ancestral.tree"} <= result.files.keys()
+    worst, planted = 0.0, 0.0
+    for clade, x in clades(named).items():
+        own = [row for row in lines if row[0] == named.labels[x]]
+        found = np.array([[float(cell) for cell in row[3:]] for row in own])
+        worst = max(worst, np.abs(found - np.mean(sums[clade], axis=0)).max())
+        planted = max(planted, np.abs(found - np.mean(sums[frozenset(named.taxa)], axis=0)).max())
+    assert worst < 1e-4 < planted
 
 
 def test_codons_under_selection(folder):

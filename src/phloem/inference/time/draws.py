@@ -16,8 +16,7 @@ from phloem.inference.time.structure import TimeModel, of_clocks
 from phloem.inference.time.traits import drawn_history
 from phloem.summary.through_time import ThroughTime, ages_of, grid_sizes, skyline_sizes, through_time
 from phloem.tree.dated import DatedTree
-from phloem.tree.reroot import unroot
-from phloem.tree.tree import Tree, lengths_of_heights
+from phloem.tree.tree import lengths_of_heights
 
 # rows of Samples.sets: heights; rates of branches by the first clock, then the others; and, only with a
 # trait, the state of every node in a history drawn given the tips
@@ -33,14 +32,13 @@ def ancestral(lengths: np.ndarray) -> np.ndarray:
     return lengths == 0.0
 
 
-def without_root(model: TimeModel, parent: np.ndarray, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A drawn tree as one without a root, as the substitution model sees it: parent (2T - 2,), and lengths
-    (K, 2T - 2) in expected changes by every clock. parent: (2T - 1,); sets: rows of Samples.sets."""
-    heights, trees = sets[HEIGHTS], list[Tree]()
-    for rates in sets[RATES : RATES + model.n_clocks]:
-        lengths = np.append((heights[parent[:-1]] - heights[:-1]) * rates[:-1], 0.0)
-        trees.append(unroot(Tree(model.taxa, parent, lengths)))
-    return trees[0].parent, np.stack([tree.lengths for tree in trees])
+def lengths_by_clock(model: TimeModel, parent: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """(K, 2T - 1) branch lengths of a draw, in expected changes by every clock. parent: (2T - 1,); sets: rows
+    of Samples.sets."""
+    heights, rates = sets[HEIGHTS], sets[RATES : RATES + model.n_clocks]
+    lengths = np.zeros((model.n_clocks, len(parent)))
+    lengths[:, :-1] = (heights[parent[:-1]] - heights[:-1]) * rates[:, :-1]
+    return lengths
 
 
 @dataclass(frozen=True, eq=False)

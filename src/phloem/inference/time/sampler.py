@@ -46,7 +46,7 @@ from phloem.inference.time.coupled import (
     coupled_advanced,
     new_coupled_run,
 )
-from phloem.inference.time.draws import RATES, STATES, trace_columns, without_root
+from phloem.inference.time.draws import RATES, STATES, lengths_by_clock, trace_columns
 from phloem.inference.time.plain_prior import check_prior
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
@@ -58,7 +58,8 @@ from phloem.inference.time.traits import PER_ROUTE
 from phloem.io.annotations import annotation_key, format_annotation
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
-from phloem.tree.tree import branch_name
+from phloem.tree.reroot import unroot
+from phloem.tree.tree import Tree, branch_name
 
 AnyRun = Run | CoupledRun
 
@@ -125,7 +126,8 @@ def plain_time_likelihood(
     plain = plain_likelihood(alignments, model.engine, unrecorded)
 
     def log_likelihood(parent: np.ndarray, sets: np.ndarray, numbers: Mapping[str, float]) -> float:
-        return plain(*without_root(model, parent, sets), numbers)
+        trees = [unroot(Tree(model.taxa, parent, own)) for own in lengths_by_clock(model, parent, sets)]
+        return plain(trees[0].parent, np.stack([tree.lengths for tree in trees]), numbers)
 
     return log_likelihood
 
