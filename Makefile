@@ -54,7 +54,7 @@ carnivores: $(VENV)/.installed
 	$(BIN)/python benchmarks/carnivores_clades.py $(CARNIVORES) --burn-in 0.05
 
 test: $(TEST_READY)
-	$(BIN)/python -m pytest -m 'not slow' -n 2
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
 test-slow: $(TEST_READY)
 	$(BIN)/python -m pytest -m slow -n 2
