@@ -17,8 +17,10 @@ from phloem.analysis.mrbayes_ages import age_density
 from phloem.analysis.time_data import time_input
 from phloem.analysis.time_options import dated_analysis, time_settings
 from phloem.cli import build_app
+from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
+from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.tied_dirichlet import TiedDirichlet
 from phloem.errors import InputError
 from phloem.inference.time.settings import parse_age
@@ -288,6 +290,27 @@ def test_parts_have_one_tree(tmp_path):
 def test_parts_that_have_not_are_refused(tmp_path, line, told):
     with pytest.raises(InputError, match=told):
         block_analysis(written(tmp_path, *PARTS, CLOCK, line, "mcmc;"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "families"),
+    [
+        (["prset tratiopr=beta(2,3);"], {"kappa": BetaPrime(2.0, 3.0)}),
+        (
+            ["unlink tratio=(all);", "prset applyto=(2) tratiopr=beta(2,3);"],
+            {"kappa{a}": Ratios(1.0), "kappa{b}": BetaPrime(2.0, 3.0)},
+        ),
+    ],
+)
+def test_ratios_whose_shares_are_beta(tmp_path, lines, families):
+    found = time_input(time_settings(block_of(tmp_path, *PARTS, CLOCK, *lines, "mcmc;").options)).model
+    assert {p.block: p.family for p in found.priors if "kappa" in p.block} == families
+
+
+def test_growth_by_any_of_its_densities(tmp_path):
+    for said, ours in (("exponential(2)", "exponential(1)"), ("normal(1,3)", "normal(2,6)")):
+        lines = [f"prset growthpr={said} clockratepr=fixed(2);", "prset brlenspr=clock:coalescence;"]
+        assert f"growth_rate={ours}" in block_of(tmp_path, *lines).options["prior"]
 
 
 @pytest.mark.parametrize(

@@ -53,5 +53,8 @@ def check_clade(clade: Clade, taxa: Sequence[str]) -> None:
     if both := set(clade.taxa) & set(clade.outside):
         name = min(both)
         raise InputError(f"partial constraint '{clade.name}' has a taxon on both sides: '{name}'", taxon=name)
+    if clade.clock and (clade.outside or clade.apart):
+        hint = "Name its taxa: --clock-clade name=taxon,taxon."
+        raise InputError(f"'{clade.name}' has a clock of its own, and need not be a clade", hint=hint)
     if clade.apart and len(set(clade.taxa)) == len(taxa):
         raise InputError(f"'{clade.name}' may be no clade, and has all taxa, which every tree has together")

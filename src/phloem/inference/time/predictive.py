@@ -14,7 +14,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.time.draws import HEIGHTS, RATES, Columns
+from phloem.inference.time.draws import HEIGHTS, Columns, lengths_by_clock
 from phloem.inference.time.structure import TimeModel
 from phloem.likelihood.simulation import evolved_like
 from phloem.summary.predictive import Check, check_of, site_statistics
@@ -58,9 +58,8 @@ def _evolved(
 ) -> np.ndarray:
     """(T, L) codes of a simulated alignment of a part, in the order of its taxa. draw: of samples which."""
     (samples, i), model = draw, columns.model
-    engine, parent, heights = model.engine, samples.parent[i].astype(np.int64), samples.sets[i, HEIGHTS]
-    rates, lengths = samples.sets[i, RATES + engine.sets[part].start], np.zeros(len(parent))
-    lengths[:-1] = (heights[parent[:-1]] - heights[:-1]) * rates[:-1]
+    engine, parent = model.engine, samples.parent[i].astype(np.int64)
+    lengths = lengths_by_clock(model, parent, samples.sets[i])[engine.sets[part].start]
     numbers = dict(zip(columns.names, samples.numbers[i, 2:]))
     site_model = engine.site_model(part, engine.values_of(numbers))
     tree, shown = Tree(model.taxa, parent, lengths), engine.parts[part].model.observed_state

@@ -88,6 +88,7 @@ def test_constraints_that_no_tree_obeys():
         (replace(PARTIAL, outside=("d",)), "both sides: 'd'"),
         (replace(PARTIAL, outside=("z",)), "lack: 'z'"),
         (replace(NEGATIVE, taxa=TAXA), "all taxa"),
+        (replace(PARTIAL, clock=True), "need not be a clade"),
     ):
         with pytest.raises(InputError, match=told):
             model_of(clade)
