@@ -33,7 +33,8 @@ def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
             return with_possible_ages(tree, model.clades, model.taxa)
     raise InputError(
         "no tree was found that has all clades which must be and none that may not",
-        hint=f"See whether they contradict each other: {', '.join(c.name for c in held)}.",
+        hint="See whether they contradict each other: "
+        + ", ".join(text for c in model.clades if (text := c.constraint_text)),
     )
 
 
@@ -44,14 +45,8 @@ def _whole(model: TimeModel, clade: Clade, rng: np.random.Generator) -> np.ndarr
     if not clade.outside:
         return inside
     largest = ~np.isin(np.array(model.taxa), clade.outside)
-    kind = rng.integers(3)
-    return (
-        inside
-        if kind == 0
-        else largest
-        if kind == 1
-        else inside | (largest & (rng.random(len(inside)) < 0.5))
-    )
+    between = inside | (largest & (rng.random(len(inside)) < 0.5))
+    return (inside, largest, between)[rng.integers(3)]
 
 
 def _nested(clades: Sequence[np.ndarray]) -> bool:
