@@ -163,5 +163,8 @@ def data_of_record(record: dict[str, Any]) -> dict[str, Any]:
     settings = record["settings"]
     kept = {name: settings[name] for name in ("sites", "ambiguity")}
     kept |= {name: settings.get(name, usual) for name, usual in (("without", []), ("ordered", None))}
-    digest = next(iter(record["provenance"]["files"].values()))["sha256"]  # the alignment's
+    files = record["provenance"]["files"]
+    digest = next(iter(files.values()))["sha256"]  # the alignment's
+    if trait := settings.get("trait"):
+        kept["trait"] = files[trait["table"]]["sha256"], trait["column"]
     return size | kept | {"alignment": digest}

@@ -51,7 +51,7 @@ from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
-from phloem.inference.time.draws import RATES, ancestral, past
+from phloem.inference.time.draws import RATES, ancestral, of_all_data, past
 from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
@@ -225,15 +225,17 @@ def _stones(
 ) -> StonesResult:
     model = data.model
     clock = "clock" if model.n_clocks == 1 else f"clocks of {model.n_clocks} sets of parts"
+    trait = f"; {settings.trait.rates} trait, {settings.trait.root} root" if settings.trait else ""
     told = {
-        "model": f"{model_text(model)}; {settings.tree.clock} {clock}; {settings.tree.prior}",
+        "model": f"{model_text(model)}; {settings.tree.clock} {clock}; {settings.tree.prior}{trait}",
         "start": settings.chains.start,
         "data": {"taxa": len(data.taxa), "sites": data.n_sites},
         "undefined_proposals": n_undefined(sampled.runs),
         "settings": settings_record(settings),
         "provenance": provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
     }
-    draws, took = [run.samples for run in sampled.runs], (sampled.seconds, sampled.generations)
+    draws = [of_all_data(run.columns, run.samples) for run in sampled.runs]
+    took = sampled.seconds, sampled.generations
     ladder = settings.chains.ladder
     return finish_stones(draws, ladder, settings.file_prefix, told, (*took, sampled.resumed_at), files)
 

@@ -83,10 +83,10 @@ class TimeTreeSettings(SampledDataOptions):
     told: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.trait and self.chains.stones:
+        if self.trait and self.trait.bssvs and self.chains.stones:
             raise InputError(
-                "marginal likelihoods are of the alignment alone",
-                hint="Leave --trait or --stepping-stone out.",
+                "marginal likelihoods are of traits that have all routes",
+                hint="Leave --bssvs or --stepping-stone out.",
             )
         if self.predictive:
             require_count("predictive", self.predictive)

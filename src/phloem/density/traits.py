@@ -61,7 +61,8 @@ class Lineage(NamedTuple):
 class TraitMemory(NamedTuple):
     """Two slots of: rates (2, K, K) Q; below (2, N, K), above (2, N, K): likelihoods of what is below a node,
     and at the upper end of its branch, by states; scale (2, N) logarithms taken out of them; largest, value
-    (2,). kept: (N,) uint8; outside (N, K); room (6, K); by_height (N,): slopes."""
+    (2,). kept: (N,) uint8; outside (N, K); room (6, K); by_height (N,): slopes. power: (1,) of the
+    likelihood, 1 but for stepping stones and melted chains."""
 
     rates: np.ndarray
     below: np.ndarray
@@ -73,6 +74,7 @@ class TraitMemory(NamedTuple):
     outside: np.ndarray
     room: np.ndarray
     by_height: np.ndarray
+    power: np.ndarray
 
 
 def trait_memory(n_nodes: int, n_states: int) -> TraitMemory:
@@ -81,7 +83,7 @@ def trait_memory(n_nodes: int, n_states: int) -> TraitMemory:
     return TraitMemory(
         np.zeros((2, n_states, n_states)), np.zeros(shape), np.zeros(shape), np.zeros(shape[:2]), np.zeros(2),
         np.zeros(2), np.zeros(n_nodes, np.uint8), np.zeros(shape[1:]), np.zeros((6, n_states)),
-        np.zeros(n_nodes),
+        np.zeros(n_nodes), np.ones(1),
     )  # fmt: skip
 
 
@@ -334,8 +336,8 @@ def _own_prior(trait, now, x, memory, slopes):
 
 
 def trait_density(trait, before, now, x_before, x, memory, slot, asked):
-    """log_prior + log_likelihood of the tree now at the numbers x, into a slot of the memory; the other slot
-    is that of the tree before at x_before. asked: FRESH | SLOPES."""
+    """log_prior + power · log_likelihood of the tree now at the numbers x, into a slot of the memory; the
+    other slot is that of the tree before at x_before. asked: FRESH | SLOPES."""
     for node in range(memory.by_height.shape[0]):
         memory.by_height[node] = 0.0
     slopes = asked & SLOPES != 0
@@ -346,6 +348,13 @@ def trait_density(trait, before, now, x_before, x, memory, slot, asked):
     same = asked & FRESH == 0 and _alike(trait, x_before, x)
     value = collect(trait, before, now, x, memory, slot, same)
     memory.value[slot] = value
+    power, by_height = memory.power[0], memory.by_height
+    if power == 0.0:
+        return prior
     if slopes and value > -math.inf:
+        for node in range(by_height.shape[0]):
+            by_height[node] /= power
         _down(trait, now, x, memory, slot)
-    return prior + value
+        for node in range(by_height.shape[0]):
+            by_height[node] *= power
+    return prior + power * value

@@ -3,6 +3,7 @@ has them, killed and resumed."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from phloem.analysis.stones import bayes_factors
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.data.traits import TipTraits
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.tree_priors import constant
 from phloem.density.tree_priors.tree_prior import Genealogy
@@ -22,9 +24,11 @@ from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.stones import Ladder, marginal_likelihood
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time import run as run_module
+from phloem.inference.time.draws import of_all_data
 from phloem.inference.time.sampler import sample
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
+from phloem.inference.time.traits import TraitModel
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from statistical.time.test_exact import histories
 from statistical.time.time_runs import killed_after, nothing_observed
@@ -36,12 +40,12 @@ CLASSES = {"xxx": "AAA", "xxy": "AAC", "xyx": "ACA", "yxx": "CAA"}
 SETTINGS = TimeSettings(seed=3, stones=16, generations=240_000, sample_every=20)
 
 
-def estimate(alignment, tips, tree: TreeModel):
+def estimate(alignment, tips, tree: TreeModel, trait=None, of=of_all_data):
     structure = structure_of_model(model_for_alignment("JC", alignment, "median"), alignment.n_sites)
     bounds = np.stack([tips, tips], axis=1)
-    model = time_model(structure, tree, alignment.taxa, bounds, float("nan"))
+    model = time_model(structure, tree, alignment.taxa, bounds, float("nan"), trait)
     runs = sample(observations(alignment), model, SETTINGS).runs
-    return marginal_likelihood([run.samples for run in runs], SETTINGS.ladder)
+    return marginal_likelihood([of(run.columns, run.samples) for run in runs], SETTINGS.ladder)
 
 
 def dengue(case: str):
@@ -57,8 +61,9 @@ COUNTS = {"AAA": 50, "AAC": 7, "ACA": 4, "CAA": 3, "ACG": 2}
 SIZE, MIDDLE, SPREAD = 2.0, np.log(0.1), 0.6  # of the population; of the logarithm of the clock's rate
 
 
-def by_quadrature() -> float:
-    """Log marginal likelihood of COUNTS under JC, constant size, and a strict clock of log-normal rate."""
+def by_quadrature(besides=lambda tree: 0.0) -> float:
+    """Log marginal likelihood of COUNTS under JC, constant size, and a strict clock of log-normal rate.
+    besides: of a tree, what else adds to its log-likelihood."""
     e, w = np.polynomial.hermite_e.hermegauss(20)
     rates, weights = np.exp(MIDDLE + SPREAD * e), w / w.sum()
     values = []
@@ -68,8 +73,23 @@ def by_quadrature() -> float:
         length = tree.heights[tree.parent[:3]] - tree.heights[:3]
         length[tree.parent[:3] == 4] += tree.heights[4] - tree.heights[3]  # from the younger joining
         value = columns(np.exp(-4.0 / 3.0 * rates[:, None] * length))
-        values.append(np.log(weight) + prior + np.logaddexp.reduce(value + np.log(weights)))
+        values.append(np.log(weight) + prior + besides(tree) + np.logaddexp.reduce(value + np.log(weights)))
     return float(np.logaddexp.reduce(values))
+
+
+STATES, MOVES = ("x", "y", "x"), 0.4  # of the tips; changes of a line's state for a unit of time
+
+
+def of_trait(tree) -> float:
+    """The likelihood of STATES, two that are as likely at the root, summed over the two inner nodes."""
+    length = tree.heights[tree.parent[:-1]] - tree.heights[:-1]
+    other = 0.5 * -np.expm1(-2 * MOVES * length)
+    total = 0.0
+    for inner in itertools.product("xy", repeat=2):
+        states = (*STATES, *inner)
+        same = np.array([states[x] == states[tree.parent[x]] for x in range(4)])
+        total += 0.5 * np.where(same, 1 - other, other).prod()
+    return float(np.log(total))
 
 
 def columns(e) -> np.ndarray:
@@ -82,10 +102,11 @@ def columns(e) -> np.ndarray:
     return total
 
 
-def estimate_of_rates(clock="strict", **more):
+def estimate_of_rates(clock="strict", given=(), **more):
     rows = {f"t{k}": "".join(column[k] * n for column, n in COUNTS.items()) for k in range(3)}
     priors = {"pop_size": SIZE, "clock_rate": LogNormal(float(MIDDLE), SPREAD)} | more
-    return estimate(alignment_from_sequences(rows, alphabet("dna")), TIPS, TreeModel(clock, priors=priors))
+    alignment = alignment_from_sequences(rows, alphabet("dna"))
+    return estimate(alignment, TIPS, TreeModel(clock, priors=priors), *given)
 
 
 @pytest.mark.parametrize("case", THREE)
@@ -101,6 +122,17 @@ def test_a_rate_that_is_sampled_against_quadrature():
     found = estimate_of_rates()
     assert 0.0 < found.error < 0.08
     assert abs(found.log - by_quadrature()) < 4 * found.error
+
+
+def test_a_trait_is_data_too():
+    """Alignment and trait together; planted: what the alignment alone says at every stone."""
+    possible = np.array([[s == t for t in "xy"] for s in STATES])
+    tips = TipTraits("place", ("t0", "t1", "t2"), ("x", "y"), possible)
+    trait, exact = TraitModel(tips), by_quadrature(of_trait)
+    found = estimate_of_rates(given=(trait,), trait_clock=MOVES)
+    assert 0.0 < found.error < 0.08 and abs(found.log - exact) < 4 * found.error
+    planted = estimate_of_rates(given=(trait, lambda columns, samples: samples), trait_clock=MOVES)
+    assert abs(planted.log - exact) > 10 * planted.error
 
 
 def test_cold_ones_of_coupled_chains_find_the_same(monkeypatch):

@@ -91,8 +91,9 @@ def test_what_cannot_be_is_refused(settings, change, message):
 
 
 def test_other_refusals(settings, tmp_path):
-    with pytest.raises(InputError, match="of the alignment alone"):
-        replace(settings, chains=replace(settings.chains, stones=20, generations=100_000))
+    few = replace(settings, trait=replace(settings.trait, bssvs=True))
+    with pytest.raises(InputError, match="traits that have all routes"):
+        replace(few, chains=replace(settings.chains, stones=20, generations=100_000))
     (tmp_path / "traits.tsv").write_text(TABLE.replace("location", "rate"))
     with pytest.raises(InputError, match="another annotation"):
         time_input(replace(settings, trait=replace(settings.trait, column="rate")))

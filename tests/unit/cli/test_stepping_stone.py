@@ -96,6 +96,12 @@ def test_different_data_and_other_files_are_refused(finished):
     file = str(folder / "JC.ss.json")
     with pytest.raises(InputError, match="different data"):
         bayes_factors([file, str(folder / "part.ss.json")])
+    record = json.loads((folder / "JC.ss.json").read_text())
+    record["settings"]["trait"] = {"table": "places.tsv", "column": None}  # as of dated trees
+    record["provenance"]["files"]["places.tsv"] = {"sha256": "1"}
+    (folder / "trait.ss.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="different data"):
+        bayes_factors([file, str(folder / "trait.ss.json")])
     with pytest.raises(InputError, match="no record of a stepping-stone"):
         bayes_factors([file, str(PRIMATES)])
     with pytest.raises(InputError, match="Bayes factor"):

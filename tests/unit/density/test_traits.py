@@ -90,16 +90,24 @@ def test_compiled_is_the_reference_on_larger_trees(kind):
         assert own == pytest.approx(expected, rel=1e-11)
 
 
+@pytest.mark.parametrize("power", [1.0, 0.3, 0.0])
 @pytest.mark.parametrize("kind", CASES)
-def test_slopes_by_heights_are_differences(kind):
+def test_slopes_by_heights_are_differences(kind, power):
+    """Of the prior and a power of the likelihood, which its value is, too."""
     _, record, x, tree = case(8, 3, *kind)
     memory = traits.trait_memory(15, 3)
-    density(record, tree, tree, x, x, memory, 0, traits.FRESH | traits.SLOPES)
+    memory.power[0] = power
+    own = density(record, tree, tree, x, x, memory, 0, traits.FRESH | traits.SLOPES)
+    whole = traits.log_prior(record, tree, x) + power * traits.log_likelihood(record, tree, x)
+    assert own == pytest.approx(whole, rel=1e-11, abs=1e-12)
     expected = np.zeros(15)
     for i, step in itertools.product(range(15), (-2, -1, 1, 2)):
         moved = tree._replace(heights=tree.heights + 1e-4 * step * (np.arange(15) == i))
-        value = traits.log_prior(record, moved, x) + traits.log_likelihood(record, moved, x)
+        value = traits.log_prior(record, moved, x) + power * traits.log_likelihood(record, moved, x)
         expected[i] += {-2: 1, -1: -8, 1: 8, 2: -1}[step] * value / 12e-4
+    if not expected.any():  # neither prior nor likelihood has heights
+        assert not memory.by_height.any()
+        return
     error = np.abs(memory.by_height - expected).max() / np.abs(expected).max()
     assert error < 1e-8
     planted = memory.by_height.copy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from phloem.density.tree_priors.epochs import places_of_first
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel, of_clocks
-from phloem.inference.time.traits import drawn_history
+from phloem.inference.time.traits import TRAIT_LIKELIHOOD, drawn_history
 from phloem.summary.through_time import ThroughTime, ages_of, grid_sizes, skyline_sizes, through_time
 from phloem.tree.dated import DatedTree
 from phloem.tree.tree import lengths_of_heights
@@ -77,8 +77,9 @@ def _moving(model: TimeModel) -> np.ndarray:
     return np.flatnonzero(model.tip_bounds[:, 0] < model.tip_bounds[:, 1])
 
 
-def draw(state: TimeState, columns: Columns) -> Samples:
-    """The present state: trees rooted, lengths in time, sets their heights and branch rates."""
+def draw(state: TimeState, columns: Columns, power: float = 1.0) -> Samples:
+    """The present state: trees rooted, lengths in time, sets their heights and branch rates. power: of the
+    trait's likelihood, which is in the prior that the state carries along."""
     model, s = columns.model, int(state.slot[0])
     tree = DatedTree(state.parent[s], state.left[s], state.right[s], state.heights[s], state.order[s])
     parent, heights, own = tree.sorted()
@@ -104,7 +105,7 @@ def draw(state: TimeState, columns: Columns) -> Samples:
         lineage = Lineage(tree.parent, tree.left, tree.right, tree.order, tree.heights)
         drawn = drawn_history(model.trait, columns.trait, lineage, state.values[s], state.rng)
         numbers += drawn.columns.tolist()
-        numbers[1] -= drawn.columns[0]
+        numbers[1] -= power * drawn.columns[0]
         sets.append(drawn.states[own])
     return Samples(
         state.generation.copy(),
@@ -113,6 +114,15 @@ def draw(state: TimeState, columns: Columns) -> Samples:
         lengths[None],
         np.stack(sets)[None],
     )
+
+
+def of_all_data(columns: Columns, samples: Samples) -> Samples:
+    """Samples whose log-likelihoods are those of the alignment and of the trait, if there is one."""
+    if columns.trait is None:
+        return samples
+    numbers = samples.numbers.copy()
+    numbers[:, 0] += numbers[:, 2 + columns.names.index(TRAIT_LIKELIHOOD)]
+    return replace(samples, numbers=numbers)
 
 
 def past(columns: Columns, draws: list[Samples], first: int, n: int = 200) -> ThroughTime:

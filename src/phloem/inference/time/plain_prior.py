@@ -65,7 +65,7 @@ def _terms(run: Run) -> Iterator[tuple[str, float]]:
         tree = traits.Lineage(state.parent[s], state.left[s], state.right[s], state.order[s], heights)
         record = model.trait.record(model.space, model.trait_reference)
         yield "the trait", traits.log_prior(record, tree, values)
-        yield "the trait's states", traits.log_likelihood(record, tree, values)
+        yield "the trait's states", run.scratch.trait.power[0] * traits.log_likelihood(record, tree, values)
 
 
 def _of_clocks(run: Run, s: int) -> Iterator[float]:

@@ -167,6 +167,8 @@ def new_run(
         own = DeviceLikelihood(model, cells, state, run.scratch, settings.n_runs * settings.n_chains)
         run = replace(run, on_device=own, data=data._replace(on_device=own.address()))
     run.scratch.last[LAST_PRIOR] = np.nan  # which stays where the state is impossible
+    if run.generation > 0:
+        run.scratch.trait.power[0] = stretch_after(settings, model.n_tips, run.generation - 1).power
     _turns(run, 1, REFRESH)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         from phloem.inference.time.plain_prior import why_impossible
@@ -200,7 +202,7 @@ def _there(model: TimeModel) -> dict[str, bool]:
 def drawn(run: Run) -> Samples:
     """The present state. Where ancestors are sampled, its log-likelihood is that summed over them, found from
     scratch."""
-    sample = draw(run.state, run.columns)
+    sample = draw(run.state, run.columns, float(run.scratch.trait.power[0]))
     if run.ancestral is not None:
         s = slice(int(run.state.slot[0]), int(run.state.slot[0]) + 1)
         state = run.state
@@ -299,12 +301,15 @@ def end_piece(run: Run, here: Stretch) -> None:
 
 def work(run: Run, n: int, here: Stretch, heat: float = 1.0) -> None:
     """n moves at a power of the posterior."""
-    from phloem.inference.time.compiled.run import LEARN, SAMPLE, TUNE, WATCH
+    from phloem.inference.time.compiled.run import LEARN, REFRESH, SAMPLE, TUNE, WATCH
 
     task = TUNE if run.generation < here.adapts_until else SAMPLE
     task = LEARN if here.windows and run.generation < here.edges[-1] else task
     task = WATCH if here.watched else task
     run.scratch.power[:] = here.power * heat, heat
+    if run.model.trait is not None and run.scratch.trait.power[0] != here.power:
+        run.scratch.trait.power[0] = here.power
+        _turns(run, 1, REFRESH)  # the prior that is carried along has the trait's likelihood to this power
     _turns(run, n, task)
     run.state.generation[0] += n
 

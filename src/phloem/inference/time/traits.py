@@ -18,6 +18,8 @@ from phloem.errors import InputError
 from phloem.inference.time.compiled.histories import MOST_EVENTS, draw_history
 
 CLOCK, RATES, ROUTES, ROOT = "trait_clock", "trait_rates", "trait_routes", "trait_root"
+TRAIT_LIKELIHOOD = "trait_likelihood"
+"""Of the tips' states, in the trace."""
 PER_ROUTE = ("trait_rate(", "route(", "changes(")
 """How columns of a trace begin that are of one route each: summed up in a table of routes, not one by one."""
 MOST_STATES = 100
@@ -103,7 +105,7 @@ class TraitModel:
     @property
     def columns(self) -> list[str]:
         """Of a trace, besides the numbers: what history gives."""
-        names = ["trait_likelihood", "trait_changes"] + (["n_routes"] if self.few else [])
+        names = [TRAIT_LIKELIHOOD, "trait_changes"] + (["n_routes"] if self.few else [])
         k, states = range(self.tips.n_states), self.tips.states
         return [*names, *(f"changes({states[i]}->{states[j]})" for i in k for j in k if i != j)]
 
