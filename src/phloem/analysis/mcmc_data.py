@@ -179,6 +179,8 @@ def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
     return Constraints(tuple(x for (x,) in found[HARD]), partial, tuple(x for (x,) in found[NEGATIVE]))
 
 
+# The priors of an analysis in words, before it starts.
+
 _NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights"}
 
 

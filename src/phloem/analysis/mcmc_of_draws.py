@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from phloem.analysis.mcmc_ancestral import ENDING as STATES
 from phloem.analysis.mcmc_ancestral import TREE_ENDING, node_states, write_states
 from phloem.analysis.mcmc_data import ChainInput
-from phloem.analysis.mcmc_draws import Drawn, Told
+from phloem.analysis.mcmc_draws import ChainData, Drawn, Told
 from phloem.analysis.mcmc_predictive import ENDING as PREDICTIVE
 from phloem.analysis.mcmc_predictive import predictive_checks, require_simulated
 from phloem.analysis.mcmc_record import McmcSettings
@@ -20,9 +21,13 @@ from phloem.analysis.pieces import taxon_of
 from phloem.analysis.selection import ENDING as SELECTION
 from phloem.analysis.selection import has_classes, write_selection
 from phloem.inference.mcmc.checkpoint import KEPT
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.output_file import write_file
 from phloem.summary.predictive import Check, LeftOut, checks_text
 from phloem.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from phloem.analysis.time_record import TimeTreeSettings
 
 OfDraws = tuple[LeftOut | None, tuple[Check, ...]]
 _SHOWN = ("outgroup", "consensus", "site_table", "ancestral", "predictive")  # of what the samples are shown
@@ -33,17 +38,45 @@ def files_of_draws(settings: McmcSettings, data: ChainInput) -> dict[str, str]:
     prefix, chains, found = settings.file_prefix, settings.chains, dict[str, str]()
     if not chains.use_data or chains.stones:
         return found
-    if has_classes(data.structure):
-        found[f"{prefix}.{SELECTION}"] = "codons: probability of positive selection, mean omega"
-    if settings.site_table:
-        found[f"{prefix}.{SITES}"] = "sites: log-likelihood, leave-one-out, mean rate"
-    if settings.ancestral:
-        found[f"{prefix}.{STATES}"] = "states at the inner nodes of the consensus, with probabilities"
-        found[f"{prefix}.{TREE_ENDING}"] = "the consensus with the names of these nodes"
+    found |= table_files(settings, data.structure, "the consensus")
     if settings.predictive:
         require_simulated(data)
         found[f"{prefix}.{PREDICTIVE}"] = "statistics of the data and of simulated ones"
     return found
+
+
+def table_files(
+    settings: McmcSettings | TimeTreeSettings, structure: ChainModel, tree: str
+) -> dict[str, str]:
+    """Of the tables of draws that both samplers make: file name → what it holds. tree: whose nodes have
+    states."""
+    prefix, found = settings.file_prefix, dict[str, str]()
+    if has_classes(structure):
+        found[f"{prefix}.{SELECTION}"] = "codons: probability of positive selection, mean omega"
+    if settings.site_table:
+        found[f"{prefix}.{SITES}"] = "sites: log-likelihood, leave-one-out, mean rate"
+    if settings.ancestral:
+        found[f"{prefix}.{STATES}"] = f"states at the inner nodes of {tree}, with probabilities"
+        found[f"{prefix}.{TREE_ENDING}"] = f"{tree} with the names of these nodes"
+    return found
+
+
+def write_tables(
+    settings: McmcSettings | TimeTreeSettings, data: ChainData, drawn: Drawn, tree: tuple[Tree, str | None],
+    told: Told,
+) -> LeftOut | None:  # fmt: skip
+    """Make and write them; leave-one-out of all sites where a table of sites was asked for. tree: whose nodes
+    have states, and the taxon that it hangs from, None of one with a root."""
+    prefix, of_sites = settings.file_prefix, None
+    if has_classes(data.structure):
+        write_selection(prefix, data, drawn, told, KEPT)
+    if settings.site_table:
+        tables = site_tables(data, drawn, told)
+        write_sites(prefix, data, tables, KEPT)
+        of_sites = all_left_out(tables, sum(map(len, drawn.evenly())))
+    if settings.ancestral:
+        write_states(prefix, data, node_states(data, drawn, *tree, told), KEPT)
+    return of_sites
 
 
 def made_before(settings: McmcSettings, files: Iterable[str]) -> OfDraws | None:
@@ -63,18 +96,11 @@ def write_of_draws(
 ) -> OfDraws:
     """Make and write all that is asked for: leave-one-out of all sites where a table of sites was, checks
     where simulated data were."""
-    prefix, of_sites, checks = settings.file_prefix, None, tuple[Check, ...]()
+    prefix, checks = settings.file_prefix, tuple[Check, ...]()
     if not settings.chains.use_data:
         return None, ()
-    if has_classes(data.structure):
-        write_selection(prefix, data, drawn, told, KEPT)
-    if settings.site_table:
-        tables = site_tables(data, drawn, told)
-        write_sites(prefix, data, tables, KEPT)
-        of_sites = all_left_out(tables, sum(map(len, drawn.evenly())))
-    if settings.ancestral:
-        away = taxon_of(settings.outgroup or data.taxa[0], data.taxa)
-        write_states(prefix, data, node_states(data, drawn, consensus, away, told), KEPT)
+    away = taxon_of(settings.outgroup or data.taxa[0], data.taxa)
+    of_sites = write_tables(settings, data, drawn, (consensus, away), told)
     if settings.predictive:
         checks = predictive_checks(data, drawn, settings.predictive, settings.chains.seed, told)
         write_file(f"{prefix}.{PREDICTIVE}", checks_text(checks), KEPT)

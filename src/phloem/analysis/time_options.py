@@ -17,16 +17,8 @@ from phloem.inference.mcmc.settings import THRESHOLDS, Convergence, chain_length
 from phloem.inference.time.settings import TimeSettings, TreeModel
 
 _TEXTS = (
-    "without",
-    "prior",
-    "clade",
-    "monophyletic",
-    "calibrate",
-    "clock_clade",
-    "constraint",
-    "link",
-    "shift",
-)
+    "without", "prior", "clade", "monophyletic", "calibrate", "clock_clade", "constraint", "link", "shift",
+)  # fmt: skip
 _OF_TRAITS = {"trait_column": None, "trait_rates": "symmetric", "bssvs": False, "trait_root": "equal"}
 _OF_DATES = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column", "ages", "tip_age")
 _OF_TREE = {"clock": "clock", "clock_sd": "clock_sd", "tree_prior": "prior", "pieces": "pieces"}
