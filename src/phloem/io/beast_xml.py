@@ -1,7 +1,8 @@
-"""Alignment, taxa and sampling dates of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
+"""Alignment, taxa, sampling dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
 
 BEAST 1: `<taxon id="a"><date value="1982" direction="forwards" units="years"/></taxon>`, and sequences that
 name their taxon. BEAST 2: `<data>` with `<sequence taxon="a" value="ACGT"/>`, and a trait of a=1982,b=1990.
+Traits: `<taxon id="a"><attr name="location">Fujian</attr></taxon>`; a trait of a=Fujian,b=Hunan.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from phloem.io.source_text import SourceText
 _BEAST = re.compile(r"\s*(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<beast\b", re.DOTALL)
 _DATATYPES = {"nucleotide": "dna", "aminoacid": "protein", "amino acid": "protein", "binary": "binary"}
 _READ = {"taxa", "alignment", "data", "sequence", "patterns", "trait"}
+_TRAITS = ("trait", "traitSet")
+_DATES = ("date", "date-forward", "date-backward", "age")
 _PER_YEAR = {"year": 1.0, "month": 12.0, "day": 365.25}  # how many of a unit are a year
 _FORMATS = re.compile(r"y+([-/])M+(?:\1d+)?")
 _SHOWN = 12
@@ -113,7 +116,7 @@ def read_beast_dates(source: SourceText) -> tuple[dict[str, tuple[int, DateRange
             backwards.add(back)
     for trait in root.every("trait"):
         kind = trait.attributes.get("traitname", "").lower()
-        if kind in ("date", "date-forward", "date-backward", "age"):
+        if kind in _DATES:
             back = kind in ("date-backward", "age")
             for name, text in _pairs(trait, source):
                 _add(found, name, trait, text, back, source)
@@ -126,19 +129,39 @@ def read_beast_dates(source: SourceText) -> tuple[dict[str, tuple[int, DateRange
     return found, backwards.pop()
 
 
+def read_beast_traits(source: SourceText) -> dict[str, dict[str, tuple[int, str]]]:
+    """Of every trait of taxa that is no date, by its name: the line and text of every taxon that has it."""
+    root = _parsed(source)
+    found: dict[str, dict[str, tuple[int, str]]] = {}
+    for taxon in root.every("taxon"):
+        name = taxon.attributes.get("id")
+        for one in taxon.every("attr"):
+            if name and one.attributes.get("name"):
+                found.setdefault(one.attributes["name"], {})[name] = one.line, one.text.strip()
+    for trait in root.every(*_TRAITS):
+        kind = trait.attributes.get("traitname", "")
+        if kind and kind.lower() not in _DATES:
+            own = {name: (trait.line, text) for name, text in _pairs(trait, source)}
+            found.setdefault(kind, {}).update(own)
+    if not found:
+        raise source.error("the file has no traits of taxa", 0, hint="Give a table of taxa and their states.")
+    return found
+
+
 def _pairs(trait: _Element, source: SourceText) -> Iterator[tuple[str, str]]:
-    """name=date of a trait of BEAST 2."""
+    """name=value of a trait of BEAST 2, a date or another."""
     format_of = trait.attributes.get("dateFormat")
     if format_of and not _FORMATS.fullmatch(format_of):
         hint = "Give a table of dates, as in 2020-03-01."
         raise source.error(f"dates written as {format_of[:40]} are not read", trait.offset, hint=hint)
+    what = "date" if trait.attributes.get("traitname", "").lower() in _DATES else "state"
     for piece in (trait.attributes.get("value") or trait.text).split(","):
         name, equals, text = piece.strip().rpartition("=")
         if equals:
             yield name.strip(), text.strip()
         elif piece.strip():
             raise source.error(
-                f"'{piece.strip()[:60]}' is not name=date", trait.offset, hint="Correct the trait."
+                f"'{piece.strip()[:60]}' is not name={what}", trait.offset, hint="Correct the trait."
             )
 
 
@@ -224,8 +247,8 @@ def _tell_unread(root: _Element, source: SourceText) -> None:
         more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
         listed = f"{', '.join(name[:40] for name in other[:_SHOWN])}{more}"
         file = shown_file(source.file or "the file")
-        told = f"{file}: of a BEAST file, alignment, taxa and dates are read; not {listed}"
-        warnings.warn(told, InputWarning, stacklevel=4)
+        told = f"{file}: of a BEAST file, alignment, taxa, dates and traits are read; not {listed}"
+        warnings.warn(told, InputWarning, stacklevel=1)  # from one place, so that it is told once a file
 
 
 def _place(source: SourceText, line: int) -> str:

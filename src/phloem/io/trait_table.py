@@ -1,4 +1,5 @@
-"""A discrete trait of taxa from a table with a header: a line a taxon, its name, and in a column its state.
+"""A discrete trait of taxa from a table with a header: a line a taxon, its name, and in a column its state. Or
+from a BEAST file (io/beast_xml.py).
 
 `?`, `-` and nothing stand for a state that is not known, `A|B` for one of two.
 """
@@ -13,6 +14,7 @@ import numpy as np
 
 from phloem.data.traits import TipTraits
 from phloem.errors import InputError, InputWarning, shown_file
+from phloem.io.beast_xml import is_beast, read_beast_traits
 from phloem.io.date_table import Line, table_lines, unquoted
 from phloem.io.source_text import SourceText, read_source
 
@@ -28,6 +30,36 @@ def read_traits(path: str | os.PathLike[str], taxa: Sequence[str], column: str |
 def traits_from_table(source: SourceText | str, taxa: Sequence[str], column: str | None = None) -> TipTraits:
     """The same for a text in memory."""
     source = source if isinstance(source, SourceText) else SourceText(source)
+    name, found = (_of_beast if is_beast(source.text) else _of_table)(source, taxa, column)
+    absent = [taxon for taxon in taxa if taxon not in found]
+    if absent:
+        raise InputError(
+            f"{len(absent)} taxa have no '{name}' there",
+            file=source.file,
+            taxon=absent[0],
+            hint="Give each a line, with ? where its state is not known.",
+        )
+    wanted = set(taxa)
+    others = [taxon for taxon in found if taxon not in wanted]
+    if others:
+        told = f"{len(others)} of its names are no taxon here, as '{others[0]}'"
+        warnings.warn(
+            f"{shown_file(source.file) if source.file else 'table'}: {told}", InputWarning, stacklevel=3
+        )
+    return _traits(name, taxa, found)
+
+
+def _of_beast(source: SourceText, _: Sequence[str], column: str | None) -> tuple[str, dict[str, str]]:
+    """The trait's name, and taxon → what a BEAST file says of it."""
+    traits = read_beast_traits(source)
+    name = list(traits)[_choice(list(traits), column, "the file has {} traits", source)]
+    for taxon, (line, text) in traits[name].items():
+        _check_state(text, taxon, line, source)
+    return name, {taxon: text for taxon, (_, text) in traits[name].items()}
+
+
+def _of_table(source: SourceText, taxa: Sequence[str], column: str | None) -> tuple[str, dict[str, str]]:
+    """The trait's name, and taxon → what a table says of it."""
     lines = list(table_lines(source))
     if len(lines) < 2:
         raise InputError(
@@ -44,37 +76,24 @@ def traits_from_table(source: SourceText | str, taxa: Sequence[str], column: str
         )
     hits = [sum(unquoted(f[i]) in wanted for _, f in rows if i < len(f)) for i in range(len(head))]
     names = int(np.argmax(hits))
-    own = _column(head, names, column, source)
-    found = _fields(rows, (names, own), source)
-    absent = [name for name in taxa if name not in found]
-    if absent:
-        raise InputError(
-            f"{len(absent)} taxa are not in the table of '{head[own]}'",
-            file=source.file,
-            taxon=absent[0],
-            hint="Give each a line, with ? where its state is not known.",
-        )
-    others = [name for name in found if name not in wanted]
-    if others:
-        told = f"{len(others)} of its names are no taxon here, as '{others[0]}'"
-        warnings.warn(
-            f"{shown_file(source.file) if source.file else 'table'}: {told}", InputWarning, stacklevel=3
-        )
-    return _traits(head[own], taxa, found)
-
-
-def _column(head: list[str], names: int, wanted: str | None, source: SourceText) -> int:
     others = [i for i in range(len(head)) if i != names]
-    if wanted is None and len(others) == 1:
-        return others[0]
-    shown = ", ".join(head[i] for i in others)
+    told = "the table has {} columns besides the names"
+    own = others[_choice([head[i] for i in others], column, told, source)]
+    return head[own], _fields(rows, (names, own), source)
+
+
+def _choice(of: list[str], wanted: str | None, several: str, source: SourceText) -> int:
+    """Which of these columns is meant. several: what is told of more than one, their number left open."""
+    if wanted is None and len(of) == 1:
+        return 0
+    shown = ", ".join(of)
     if wanted is None:
         raise InputError(
-            f"the table has {len(others)} columns besides the names", file=source.file,
-            hint=f"Say which it is (--trait-column): {shown}." if others else "Add one with the states.",
+            several.format(len(of)), file=source.file,
+            hint=f"Say which it is (--trait-column): {shown}." if of else "Add one with the states.",
         )  # fmt: skip
-    for i in others:
-        if head[i].lower() == wanted.lower():
+    for i, name in enumerate(of):
+        if name.lower() == wanted.lower():
             return i
     raise InputError(f"no column is called '{wanted}'", file=source.file, hint=f"There are: {shown}.")
 
@@ -86,13 +105,17 @@ def _fields(rows: list[Line], columns: tuple[int, int], source: SourceText) -> d
         name, text = (unquoted(fields[i]) if i < len(fields) else "" for i in columns)
         if name in found:
             raise InputError(f"'{name}' has two lines", file=source.file, line=line, hint="Keep one of them.")
-        if any(not part.strip() for part in text.split("|")) and text not in MISSING:
-            raise InputError(
-                f"'{text}' names a state and nothing", file=source.file, line=line, taxon=name,
-                hint="Write A|B where it is one of two, ? where it is not known.",
-            )  # fmt: skip
+        _check_state(text, name, line, source)
         found[name] = text
     return found
+
+
+def _check_state(text: str, taxon: str, line: int, source: SourceText) -> None:
+    if any(not part.strip() for part in text.split("|")) and text not in MISSING:
+        raise InputError(
+            f"'{text}' names a state and nothing", file=source.file, line=line, taxon=taxon,
+            hint="Write A|B where it is one of two, ? where it is not known.",
+        )  # fmt: skip
 
 
 def _traits(name: str, taxa: Sequence[str], found: dict[str, str]) -> TipTraits:

@@ -51,6 +51,9 @@ def test_alignment_taxa_and_dates(text, tmp_path):
         alignment = read_alignment(path)
     assert alignment.taxa == ("a", "b c", "d") and alignment.alphabet.kind == "dna"
     assert alignment.codes[:, -3:].tolist() == [[1, 2, 3], [1, 2, 0], [1, 1, 0]]
+    with pytest.warns(InputWarning) as told:
+        read_alignment(path), read_dates(path)
+    assert len({(one.filename, one.lineno, str(one.message)) for one in told}) == 1  # Python shows it once
     with pytest.warns(InputWarning):
         dates = read_dates(path, ["d", "a", "b c"])
     assert dates.lower.tolist() == dates.upper.tolist() == [1994.0, 1982.0, 1990.5] and dates.calendar
