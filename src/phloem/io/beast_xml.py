@@ -1,4 +1,4 @@
-"""Alignment, taxa, sampling dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
+"""Alignment, taxa, dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
 
 BEAST 1: `<taxon id="a"><date value="1982" direction="forwards" units="years"/></taxon>`, and sequences that
 name their taxon. BEAST 2: `<data>` with `<sequence taxon="a" value="ACGT"/>`, and a trait of a=1982,b=1990.

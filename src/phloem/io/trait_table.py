@@ -1,5 +1,5 @@
-"""A discrete trait of taxa from a table with a header: a line a taxon, its name, and in a column its state. Or
-from a BEAST file (io/beast_xml.py).
+"""A discrete trait of taxa from a table with a header: a line a taxon, its name, and in a column its state.
+Or from a BEAST file (io/beast_xml.py).
 
 `?`, `-` and nothing stand for a state that is not known, `A|B` for one of two.
 """
