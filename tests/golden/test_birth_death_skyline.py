@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.density.tree_priors.tree_prior import Genealogy, Scale, registered
+from phloem.density.tree_priors.tree_prior import REMOVAL, Genealogy, Scale, registered
 from phloem.io.newick import parse_newick
 
 UNSHIFTED = {"shift": {"reproductive_number": ()}}
@@ -52,6 +52,10 @@ CASES = {
     ),
     "bdss given samples": (
         VIRUSES, 2.0, [2.0, 0.5, 0.5], {"condition": "sampling", "sampled": 1.0}, 1.0, -21.42666177086957,
+    ),
+    "bdsky given samples, some of whom infect on": (
+        SMALL, 10.0, [1.5, 1.5, 0.3, 0.9], UNSHIFTED | {"condition": "sampling", REMOVAL: True}, 0.0,
+        -25.991511346557598,
     ),
     "bdsky given survival": (
         THREE, 10.0, [1.5, 1.5, 0.0], UNSHIFTED | {"condition": "survival", "sampled": 0.01}, 1.0, -7.404227,

@@ -12,7 +12,6 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
-from phloem.density.tree_priors.fossils import kind_of
 from phloem.density.tree_priors.tree_prior import registered
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
@@ -21,7 +20,7 @@ from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
-from phloem.inference.time.structure import TimeModel
+from phloem.inference.time.structure import TimeModel, prior_options
 from phloem.io.input_file import input_digest
 from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
@@ -293,7 +292,9 @@ def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
 def may_sample_ancestors(settings: TimeTreeSettings) -> bool:
     """Whether the tree prior lets dated samples be ancestors of others."""
     prior = registered().get(settings.tree.prior)
-    return prior is not None and prior.samples_ancestors and kind_of(settings.tree.options) == "ancestors"
+    if prior is None or prior.samples is None:
+        return False
+    return prior.samples(prior_options(prior, settings.tree)) == "ancestors"
 
 
 def output_files(settings: TimeTreeSettings) -> dict[str, str]:

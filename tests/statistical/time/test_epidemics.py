@@ -18,7 +18,7 @@ from phloem.data.alphabet import alphabet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.uniform import Uniform
-from phloem.density.tree_priors.epochs import LASTS
+from phloem.density.tree_priors.epochs import ENDS
 from phloem.inference.time.settings import TreeModel
 from statistical.time.time_runs import sampled
 
@@ -145,7 +145,7 @@ def test_samples_that_infect_on_are_seen():
 
     def planted(data):
         settings = data.tree_settings.copy()
-        settings[LASTS] = 1.0
+        settings[ENDS] = 0.0
         return data._replace(tree_settings=settings)
 
     assert min(p_value(rank) for rank in ranks(80, planted).values()) < 1e-6

@@ -12,11 +12,13 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors import fossilised_birth_death
 from phloem.density.tree_priors.tree_prior import Genealogy, Scale, registered
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.settings import Clade, TreeModel
+from phloem.inference.time.structure import prior_options
 from phloem.tree.dated import DatedTree
 from statistical.time.test_exact import TWO, of_columns
 from statistical.time.time_runs import close, nothing_observed, sampled
@@ -27,7 +29,12 @@ X, W = (X + 1) / 2, W / 2
 NUMBERS = {
     "fbd": {"birth_rate": 0.6, "death_rate": 0.2, "sampling_rate": 0.3, "origin_gap": 0.5},
     "fbd-root": {"net_diversification": 0.5, "relative_death": 0.4, "sampling_proportion": 0.3},
-}
+    "bdsky": {
+        "reproductive_number": 1.2, "becoming_uninfectious_rate": 0.5, "sampling_proportion": 0.5,
+        "removal_probability": 0.3, "origin_gap": 0.5,
+    },
+}  # fmt: skip
+ONE_R = {"shift": {"reproductive_number": ()}}
 ROOT = Gamma(4.0, 2.0)
 
 
@@ -96,6 +103,12 @@ def trees_of(tips, points):
 
 def expected(prior, tips, numbers, settings, log_likelihood=None):
     """Means of the root's height and of the number of ancestors."""
+    total = masses(prior, tips, numbers, settings, log_likelihood)
+    return total[1:] / total[0]
+
+
+def masses(prior, tips, numbers, settings, log_likelihood=None):
+    """The integral of the density, and of it times each of these two."""
     total = np.zeros(3)
     for heights, parent, weight in histories(tips):
         order = np.argsort(heights, kind="stable")
@@ -107,7 +120,7 @@ def expected(prior, tips, numbers, settings, log_likelihood=None):
             log += log_likelihood(DatedTree(parent, parent, parent, heights, order))
         ancestors = (heights[parent[:3]] == heights[:3]).sum()
         total += weight * np.exp(log) * np.array([1.0, heights[-1], ancestors])
-    return total[1:] / total[0]
+    return total
 
 
 def tree_of(name, clock="strict", **options):
@@ -128,21 +141,41 @@ CASES = [
     ("fbd-root", [0.0, 0.0, 0.8], {"sampled": 0.5}),
     ("fbd-root", [0.0, 0.6, 1.1], {"sampled": 0.5}),
     ("fbd-root", [0.0, 0.0, 0.8], {"sampled": 0.5, "sampling": "diversified"}),
+    ("bdsky", [0.0, 0.7, 1.9], ONE_R),
 ]
 
 
 @pytest.mark.parametrize("name, tips, options", CASES)
 def test_three_taxa_without_data(name, tips, options):
     prior = registered()[name]
-    settings = prior.parameters(Scale(1.0, 3, 1), options).settings
+    tree = tree_of(name, **options)
+    settings = prior.parameters(Scale(1.0, 3, 1), prior_options(prior, tree)).settings
     found, _, _ = sampled(
-        nothing_observed(3), np.array(tips), "JC", tree_of(name, **options), generations=400_000,
-        use_data=False,
-    )  # fmt: skip
+        nothing_observed(3), np.array(tips), "JC", tree, generations=400_000, use_data=False
+    )
     root, ancestors = expected(prior, tips, NUMBERS[name], settings)
     assert agrees(found, root, ancestors)
     other = NUMBERS[name] | ({"sampling_rate": 0.36} if name == "fbd" else {"sampling_proportion": 0.36})
     assert not agrees(found, *expected(prior, tips, other, settings))
+
+
+def test_the_probability_that_the_sampled_infect_no_more_is_sampled():
+    """Flat, of two samples that lie so that one may be the other's ancestor: at 1 that has density 0."""
+    prior, tips = registered()["bdsky"], [0.0, 0.7, 1.9]
+    numbers = NUMBERS["bdsky"] | {"removal_probability": Uniform(0.0, 1.0)}
+    tree = TreeModel(prior="bdsky", priors=numbers | {"clock_rate": Exponential(1.0)}, options=ONE_R)
+    settings = prior.parameters(Scale(1.0, 3, 1), prior_options(prior, tree)).settings
+    found, _, _ = sampled(
+        nothing_observed(3), np.array(tips), "JC", tree, generations=400_000, use_data=False
+    )
+    points, weights = np.polynomial.legendre.leggauss(6)
+    total, of_removal = np.zeros(3), 0.0
+    for r, weight in zip((points + 1) / 2, weights):
+        own = weight * masses(prior, tips, NUMBERS["bdsky"] | {"removal_probability": r}, settings)
+        total, of_removal = total + own, of_removal + r * own[0]
+    assert agrees(found, *total[1:] / total[0])
+    assert close(found["removal_probability"], of_removal / total[0])
+    assert abs(of_removal / total[0] - 0.5) > 0.02  # the trees say something of it
 
 
 def test_four_taxa_of_which_one_fossil_may_be_an_ancestor_of_the_other():

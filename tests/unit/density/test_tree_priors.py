@@ -13,8 +13,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from phloem.density.tree_priors import epochs
-from phloem.density.tree_priors.epochs import CONDITION
-from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Scale, chosen, registered
+from phloem.density.tree_priors.epochs import CONDITION, ENDS, FREE
+from phloem.density.tree_priors.tree_prior import LEVEL, REMOVAL, Genealogy, Scale, chosen, registered
 from phloem.errors import InputError
 from phloem.tree.dated import dated_tree, random_dated_tree
 
@@ -76,6 +76,52 @@ def test_the_compiled_form_is_the_numpy_form_and_its_derivatives(prior, seed):
     g, x, settings = drawn(prior, seed=seed)
     assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
     assert slope_error(prior, g, x, settings) < 4e-8  # 2e-8 are rounding, of values that differ by 1e-6
+
+
+INFECTING_ON = {REMOVAL: True}
+"""Where the probability that a sample ends its lineage has a prior."""
+
+
+@pytest.mark.parametrize("condition", ["time", "sampling", "survival"])
+@pytest.mark.parametrize(
+    "name, shifts",
+    [("bdss", ()), ("bdsky", ()), ("bdsky", ("becoming_uninfectious_rate", "sampling_proportion"))],
+)
+def test_samples_that_may_end_their_lineages(name, shifts, condition):
+    """At 1 they do, at 0 they live on as fossils do; some are ancestors of others."""
+    prior = registered()[name]
+    options = {"condition": condition, "shift": dict(zip(shifts, ((1.1,), (2.0,))))}
+    g, x, settings = drawn(prior, seed=3, **options, **INFECTING_ON)
+    assert settings[ENDS] == FREE and prior.samples(INFECTING_ON) == "ancestors" and not prior.samples({})
+    assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
+    assert slope_error(prior, g, x, settings) < 4e-8
+    fixed, rest = settings.copy(), np.delete(x, len(x) - 2)
+    for at in (0.0, 1.0):
+        fixed[ENDS], x[-2] = at, at
+        expected = prior.log_density(g, rest, fixed)
+        assert prior.log_density(g, x, settings) == pytest.approx(expected, rel=1e-12)
+        assert slopes(prior, g, x, settings)[0] == pytest.approx(expected, rel=1e-12)
+    x[-2] = 0.3
+    joined = [np.flatnonzero(g.parent == x) for x in range(g.n_tips, len(g.parent))]
+    tip = next(max(two, key=g.heights.__getitem__) for two in joined if two.max() < g.n_tips)
+    heights = g.heights.copy()
+    heights[g.parent[tip]] = heights[tip]  # of two sisters, the older is an ancestor of the younger
+    g = g._replace(heights=heights, order=np.argsort(heights, kind="stable"))
+    by_height, by_number = np.zeros(len(g.heights)), np.zeros(len(x))
+    value = prior.density(g, x, settings, by_height, by_number)
+    assert value == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
+    ends = [prior.log_density(g, x + d * (np.arange(len(x)) == len(x) - 2), settings) for d in (1e-6, -1e-6)]
+    assert by_number[-2] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
+    x[-2] = 1.0
+    assert prior.log_density(g, x, settings) == -np.inf == slopes(prior, g, x, settings)[0]
+
+
+@pytest.mark.parametrize("name", ["bdss", "bdsky"])
+def test_samples_that_end_their_lineages_are_no_ancestors(name):
+    ends = INFECTING_ON | {"fossils": "ends"}
+    for options, message in (({"fossils": "tips"}, "are no ancestors"), (ends, "leave out")):
+        with pytest.raises(InputError, match=message):
+            registered()[name].parameters(Scale(5.0, 9, 3), options)
 
 
 SHIFTING = {
@@ -266,10 +312,10 @@ def along(rates, breaks, begin, end, unseen, seen):
     return y
 
 
-def by_equations(rates, breaks, rho, lasts, ancestor):
+def by_equations(rates, breaks, rho, ends, ancestor):
     """The density of ((0, 0.6), 0.9), its tips' ages, that join at 1.4 and 2.2, since an origin at 2.9. Where
-    lineages outlive their samples, nothing that is sampled may come of those that are no ancestors, and of a
-    labelled tree every joining has two ways of saying which is which."""
+    a lineage outlives its sample, as it does with probability 1 - ends, nothing that is sampled may come of
+    one that is no ancestor, and of a labelled tree every joining has two ways of saying which is which."""
     low, high, origin = 1.4, 2.2, 2.9
 
     def unseen(t):
@@ -278,12 +324,12 @@ def by_equations(rates, breaks, rho, lasts, ancestor):
     def edge(begin, end, first):
         return along(rates, breaks, begin, end, unseen(begin), first)[1]
 
-    after = [unseen(t) if lasts else 1.0 for t in (0.6, 0.9)]
+    after = [ends + (1 - ends) * unseen(t) for t in (0.6, 0.9)]
     one = edge(0.0, 0.6 if ancestor else low, rho)
     three = edge(0.9, high, rates(0.9)[2] * after[1])
     if ancestor:
         low = 0.6
-        joined = edge(low, high, rates(low)[2] * one)
+        joined = edge(low, high, rates(low)[2] * (1 - ends) * one)
     else:
         joined = edge(low, high, 2 * rates(low)[0] * one * edge(0.6, low, rates(0.6)[2] * after[0]))
     tree = dated_tree(np.array([3, 3, 4, 4, -1]), np.array([0.0, 0.6, 0.9, 1.4, high]))
@@ -299,25 +345,31 @@ BIRTHS, DEATHS, SHARES = ((0.7, 1.9), (1.3, 0.8, 1.7)), ((0.4,), (0.4, 0.7)), ((
 
 @pytest.mark.parametrize("shifting", [False, True])
 @pytest.mark.parametrize(
-    ("name", "ancestor"), [("bdss", False), ("bdsky", False), ("fbd", False), ("fbd", True)]
+    ("name", "ends", "ancestor"),
+    [("bdss", 1.0, False), ("bdsky", 1.0, False), ("fbd", 0.0, False), ("fbd", 0.0, True)]
+    + [(name, 0.3, ancestor) for name in ("bdss", "bdsky") for ancestor in (False, True)],
 )
-def test_births_deaths_and_samples_by_their_differential_equations(name, ancestor, shifting):
+def test_births_deaths_and_samples_by_their_differential_equations(name, ends, ancestor, shifting):
     cases = [c if shifting else ((), c[1][:1]) for c in (BIRTHS, DEATHS, SHARES)]
     first, second, third = (stretches(*case) for case in cases)
 
     def rates(t):
         a, b, c = first(t), second(t), third(t)
-        return (a * b, b * (1 - c), b * c) if name == "bdsky" else (a, b, c)
+        if name != "bdsky":
+            return a, b, c
+        sampling = b * c / (1 - (1 - ends) * c)  # of δ = μ + r ψ and s = ψ / (μ + ψ)
+        return a * b, b - ends * sampling, sampling
 
     breaks, rho = sorted(age for ages, _ in cases for age in ages), 0.3
-    g, whole, _ = by_equations(rates, breaks, rho, name == "fbd", ancestor)
-    prior, x = registered()[name], np.array([*(v for _, values in cases for v in values), 2.9 - 2.2])
+    g, whole, _ = by_equations(rates, breaks, rho, ends, ancestor)
+    prior, free = registered()[name], [ends] * (0 < ends < 1)
+    x = np.array([*(v for _, values in cases for v in values), *free, 2.9 - 2.2])
 
     def settings(own):
         names = [b.name for b in own.parameters(Scale(1.0, 3, 2), {}).blocks]
         bare = list(dict.fromkeys(n.rstrip("_123") for n in names))[:3]
         shift = dict(zip(bare, (ages for ages, _ in cases))) if shifting or own.name == "bdsky" else {}
-        options = {"shift": shift} if shift else {}
+        options = ({"shift": shift} if shift else {}) | {REMOVAL: bool(free)}
         return own.parameters(Scale(1.0, 3, 2), {"sampled": rho} | options).settings
 
     assert prior.log_density(g, x, settings(prior)) == pytest.approx(np.log(whole), rel=1e-8)
@@ -326,7 +378,7 @@ def test_births_deaths_and_samples_by_their_differential_equations(name, ancesto
         moved = x.copy()
         moved[place] *= 1.01
         assert prior.log_density(g, moved, settings(prior)) != pytest.approx(np.log(whole), rel=1e-5)
-    if not shifting:
+    if not shifting and not free:
         other = registered()["fbd" if name == "bdss" else "bdss"]
         assert other.log_density(g, x, settings(other)) != pytest.approx(np.log(whole), rel=1e-4)
 
@@ -341,7 +393,7 @@ def test_shifts_given_the_root_by_their_differential_equations(ancestor):
         death = birth * second(t)
         return birth, death, death * third(t) / (1 - third(t))
 
-    g, _, (below, unseen) = by_equations(rates, (0.4, 0.7, 0.9, 1.9), 0.3, True, ancestor)
+    g, _, (below, unseen) = by_equations(rates, (0.4, 0.7, 0.9, 1.9), 0.3, 0.0, ancestor)
     prior, x = registered()["fbd-root"], np.array([v for _, values in cases for v in values])
     names = ("net_diversification", "relative_death", "sampling_proportion")
     shift = {"shift": dict(zip(names, (ages for ages, _ in cases)))}

@@ -23,8 +23,8 @@ from phloem.density.tree_priors.fossils import (
     added,
     begins_with_ancestor,
     by_rates,
+    constant,
     joined,
-    nothing,
     of_end,
     of_node,
     plain_events,
@@ -42,14 +42,15 @@ BY_RATES, OF_EPIDEMIC, OF_SPECIES = range(3)
 """What the three numbers of an epoch are: λ, μ, ψ; R, δ, s (an epidemic's); d, a, s (of species)."""
 RAMP = 0.01
 """Half of how long a shift takes for the slopes, as a share of the epoch before it (docs/performance.md)."""
-RHO, LASTS, FORM, ROOTED, DIVERSE, CONDITION, EPOCHS, FIRST = range(8)
-"""Of settings: ρ; whether lineages live on after a sample; the form; whether the density is one given the
-root's age, or of a process that began x[-1] above it; fossilised_birth_death_root.py's; what such a process
-is conditioned on, a place in CONDITIONS; K. Then K young ends of epochs, and for each of the three numbers
-the place of every epoch's in x."""
+RHO, ENDS, FORM, ROOTED, DIVERSE, CONDITION, EPOCHS, FIRST = range(8)
+"""Of settings: ρ; the probability that a sample ends its lineage, FREE where it is x[-2]; the form; whether
+the density is one given the root's age, or of a process that began x[-1] above it;
+fossilised_birth_death_root.py's; what such a process is conditioned on, a place in CONDITIONS; K. Then K
+young ends of epochs, and for each of the three numbers the place of every epoch's in x."""
 CONDITIONS = ("time", "sampling", "survival")
 """On when it began, and that something of it was sampled, and that of it at the end, height 0."""
 OF_SAMPLING, OF_SURVIVAL = 1.0, 2.0
+FREE = -1.0
 
 
 def laid_out(
@@ -109,49 +110,56 @@ def numbers_at(x, settings, i):
 
 
 @uncounted
-def rates_by(form, lasts, a, b, c):
-    """λ, μ and ψ by an epoch's numbers. R = λ / δ and s = ψ / δ, δ the rate at which lineages end or are
-    sampled; d = λ - μ, a = μ / λ, s = ψ / (μ + ψ), or, where samples end lineages, of μ + ψ for μ."""
-    if form == BY_RATES:
-        return a, b, c
-    if form == OF_EPIDEMIC:
-        return a * b, (1.0 - c) * b, c * b
-    birth = a / (1.0 - b)
-    if lasts:
-        return birth, b * birth, b * birth * c / (1.0 - c)
-    return birth, b * birth * (1.0 - c), b * birth * c
+def ending(x, settings):
+    """The probability that a sample ends its lineage."""
+    return x[x.shape[0] - 2] if settings[ENDS] == FREE else settings[ENDS]
 
 
 @uncounted
-def by_numbers(form, lasts, a, b, c, by):
-    """Slopes by an epoch's numbers, from those by λ, μ and ψ."""
+def rates_by(form, ends, a, b, c):
+    """λ, μ and ψ by an epoch's numbers, where a sample ends its lineage with probability ends. R = λ / δ or d
+    = λ - δ and a = δ / λ, δ = μ + ends ψ the rate at which lineages end, and s = ψ / (μ + ψ)."""
     if form == BY_RATES:
-        return by[0], by[1], by[2]
+        return a, b, c
+    birth, ended = (a * b, b) if form == OF_EPIDEMIC else (a / (1.0 - b), b * (a / (1.0 - b)))
+    sampling = c * ended / (1.0 - (1.0 - ends) * c)
+    return birth, ended - ends * sampling, sampling
+
+
+@uncounted
+def by_numbers(form, ends, a, b, c, by):
+    """Slopes by an epoch's numbers, and by ends, from those by λ, μ and ψ."""
+    if form == BY_RATES:
+        return by[0], by[1], by[2], 0.0
+    left = 1.0 / (1.0 - (1.0 - ends) * c)
+    by_ended = by[1] * (1.0 - ends * c * left) + by[2] * c * left
+    ended = b if form == OF_EPIDEMIC else a * b / (1.0 - b)
+    by_c = (by[2] - ends * by[1]) * ended * left * left
+    by_ends = -c * c * ended * left * left * (by[2] - ends * by[1]) - by[1] * c * ended * left
     if form == OF_EPIDEMIC:
-        return by[0] * b, by[0] * a + by[1] * (1.0 - c) + by[2] * c, (by[2] - by[1]) * b
-    birth, by_a, by_b = a / (1.0 - b), 1.0 / (1.0 - b), a / ((1.0 - b) * (1.0 - b))
-    ended_a, ended_b = b * by_a, birth + b * by_b  # of b λ
-    stays, share = (1.0, c / (1.0 - c)) if lasts else (1.0 - c, c)
-    ended = by[1] * stays + by[2] * share
-    by_c = b * birth * (by[2] / ((1.0 - c) * (1.0 - c)) if lasts else by[2] - by[1])
-    return by[0] * by_a + ended * ended_a, by[0] * by_b + ended * ended_b, by_c
+        return by[0] * b, by[0] * a + by_ended, by_c, by_ends
+    by_a, by_b = 1.0 / (1.0 - b), a / ((1.0 - b) * (1.0 - b))
+    by_b_ended = by[0] * by_b + by_ended * (a / (1.0 - b) + b * by_b)
+    return by[0] * by_a + by_ended * b * by_a, by_b_ended, by_c, by_ends
 
 
 @uncounted
 def add_slopes(x, settings, i, by, by_number):
     """Those by the numbers of epoch i, from those by its λ, μ and ψ."""
     k, (a, b, c) = int(settings[EPOCHS]), numbers_at(x, settings, i)
-    by_a, by_b, by_c = by_numbers(settings[FORM], settings[LASTS] == 1.0, a, b, c, by)
+    by_a, by_b, by_c, by_ends = by_numbers(settings[FORM], ending(x, settings), a, b, c, by)
     by_number[int(settings[FIRST + k + i])] += by_a
     by_number[int(settings[FIRST + 2 * k + i])] += by_b
     by_number[int(settings[FIRST + 3 * k + i])] += by_c
+    if settings[ENDS] == FREE:
+        by_number[x.shape[0] - 2] += by_ends
 
 
 @uncounted
 def rates_at(x, settings, i):
     """λ, μ and ψ of epoch i."""
     a, b, c = numbers_at(x, settings, i)
-    return rates_by(settings[FORM], settings[LASTS] == 1.0, a, b, c)
+    return rates_by(settings[FORM], ending(x, settings), a, b, c)
 
 
 @uncounted
@@ -219,7 +227,7 @@ def add_epochs(g, x, settings, by_height, by_number):
     """The density of plain_density, compiled, and its slopes: from the oldest epoch to the youngest, each of
     which is told the slope by what is seen at its old end."""
     root, last, value = g.order.shape[0] - 1, 0, 0.0
-    rooted, lasts, top = settings[ROOTED] == 1.0, settings[LASTS] == 1.0, g.order[root]
+    rooted, ends, top, by_ends = settings[ROOTED] == 1.0, ending(x, settings), g.order[root], 0.0
     if rooted and begins_with_ancestor(g):
         return -math.inf
     gap = 0.0 if rooted else x[x.shape[0] - 1]
@@ -235,13 +243,14 @@ def add_epochs(g, x, settings, by_height, by_number):
             if not rooted:
                 by_number[x.shape[0] - 1] += part.by_time
         else:
-            part = added(nothing(), reaching(r, settings[FIRST + i + 1]), float(lineages))
+            part = added(constant(0.0), reaching(r, settings[FIRST + i + 1]), float(lineages))
         while place >= 0 and (i == 0 or g.heights[g.order[place]] > settings[FIRST + i]):
             node = g.order[place]
             if of_end(g, r, node):
                 last += 1
             else:
-                part = added(part, of_node(g, r, lasts, node, by_height), 1.0)
+                own, slope = of_node(g, r, ends, node, by_height)
+                part, by_ends = added(part, own, 1.0), by_ends + slope
                 if node >= g.n_tips:
                     by_height[node] += ramp(x, settings, g.heights[node], i)
             lineages += 1 if node >= g.n_tips else -1
@@ -252,6 +261,8 @@ def add_epochs(g, x, settings, by_height, by_number):
             part = added(part, gone, -by_seen * math.exp(gone.value))
         by_birth, by_death, by_sampling, by_seen = by_rates(r, part)
         add_slopes(x, settings, i, (by_birth, by_death, by_sampling), by_number)
+    if settings[ENDS] == FREE:
+        by_number[x.shape[0] - 2] += by_ends
     if settings[CONDITION] == OF_SURVIVAL:
         lost, by_time = add_reciprocal_survival(x, settings, g.heights[top] + gap, by_number)
         value += lost
@@ -280,19 +291,21 @@ def through(birth, ended, u, v):
 def add_reciprocal_survival(x, settings, t, by_number):
     """Minus the log probability that a lineage at t leaves some of the living that were sampled, its slope by
     t, and those by numbers added. Where samples end lineages, they end them here too."""
-    lasts, oldest = settings[LASTS] == 1.0, epoch_at(t, settings)
+    ends, oldest = ending(x, settings), epoch_at(t, settings)
     factor, value, by_time = 1.0, 0.0, 0.0
     for i in range(oldest, -1, -1):
         v = 1.0 / settings[RHO]
         for j in range(i + 1):
             birth, death, sampling = rates_at(x, settings, j)
-            ended = death if lasts else death + sampling
+            ended = death + ends * sampling
             until = t if j == oldest else settings[FIRST + j + 1]
             v, by_birth, by_ended, by_v = through(birth, ended, until - settings[FIRST + j], v)
         if i == oldest:
             value, by_time, factor = math.log(v), (birth - (birth - ended) * v) / v, 1.0 / v
-        by = factor * by_birth, factor * by_ended, 0.0 if lasts else factor * by_ended
+        by = factor * by_birth, factor * by_ended, factor * ends * by_ended
         add_slopes(x, settings, i, by, by_number)
+        if settings[ENDS] == FREE:
+            by_number[x.shape[0] - 2] += factor * by_ended * rates_at(x, settings, i)[2]
         factor *= by_v
     return value, by_time
 
@@ -315,21 +328,22 @@ def plain_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     """Of a labelled tree with dated tips: with G(t) the product of 4/q from the present to t over the epochs
     between, and λ, ψ and p₀ those of the epoch of their time,
 
-    log p = log B + Σ_joinings log 2λ G(t) + Σ_samples log ψ + Σ_those that are no ancestors [log p₀(t) -
-    log G(t)] + n₀ log ρ,
+    log p = log B + Σ_joinings log 2λ G(t) + Σ_samples log ψ + Σ_ancestors log (1-r) + Σ_others [log (r +
+    (1-r) p₀(t)) - log G(t)] + n₀ log ρ,
 
-    without p₀ where samples end lineages; n₀ tips at height 0 where ρ > 0. B = G(origin), the origin x[-1]
-    above the root, over 1 - p₀(origin) given that something was sampled (CONDITION), or over what that is
-    without samples before the end; or, given the root's age t, G(t) / [λ (1 - p₀(t))²], and nothing where the
-    root is a sample."""
-    k, rooted, lasts = int(settings[EPOCHS]), bool(settings[ROOTED]), bool(settings[LASTS])
+    r the probability that a sample ends its lineage; n₀ tips at height 0 where ρ > 0. B = G(origin), the
+    origin x[-1] above the root, over 1 - p₀(origin) given that something was sampled (CONDITION), or over
+    what that is without samples before the end; or, given the root's age t, G(t) / [λ (1 - p₀(t))²], and
+    nothing where the root is a sample."""
+    k, rooted = int(settings[EPOCHS]), bool(settings[ROOTED])
+    r_ends = float(x[-2]) if settings[ENDS] == FREE else float(settings[ENDS])
     begins, places = settings[FIRST : FIRST + k], settings[FIRST + k :].reshape(3, k).astype(int)
     if rooted and begins_with_ancestor(g):
         return -math.inf
     rates, seen, crossed = [], float(settings[RHO]), [0.0]
     for i in range(k):
         numbers = (float(x[place]) for place in places[:, i])
-        rates.append(rates_of(*rates_by(settings[FORM], lasts, *numbers), seen, begins[i]))
+        rates.append(rates_of(*rates_by(settings[FORM], r_ends, *numbers), seen, begins[i]))
         if i + 1 < k:
             seen = 1.0 - float(plain_unseen(rates[i], begins[i + 1]))
             crossed.append(crossed[i] + LOG_4 - plain_log_q(rates[i], begins[i + 1]))
@@ -350,24 +364,25 @@ def plain_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     if settings[CONDITION] == OF_SAMPLING:
         total -= over(root + x[-1], lambda r, t, i: np.log(1 - plain_unseen(r, t)))
     elif settings[CONDITION] == OF_SURVIVAL:
-        total -= math.log(plain_survival(rates, begins, float(root[0] + x[-1]), settings))
+        total -= math.log(plain_survival(rates, begins, float(root[0] + x[-1]), settings[RHO], r_ends))
     total += over(joinings, lambda r, t, i: np.log(2 * r.birth) + log_g(r, t, i))
     total += over(dated, lambda r, t, i: np.log(np.full(len(t), r.sampling))) - over(ends, log_g)
-    if lasts:
-        total += over(ends, lambda r, t, i: np.log(plain_unseen(r, t)))
+    total += over(ends, lambda r, t, i: np.log(r_ends + (1 - r_ends) * plain_unseen(r, t)))
+    if len(ends) < len(dated):
+        total += (len(dated) - len(ends)) * (math.log(1 - r_ends) if r_ends < 1 else -math.inf)
     present = g.n_tips - len(dated)
     return total + (present * math.log(settings[RHO]) if present else 0.0)
 
 
-def plain_survival(rates: Sequence[Any], begins: np.ndarray, t: float, settings: np.ndarray) -> float:
+def plain_survival(rates: Sequence[Any], begins: np.ndarray, t: float, rho: float, ends: float) -> float:
     """The probability that a lineage at t leaves some of the living that were sampled: with w that at the
     young end of an epoch, w (λ-μ) / [λw + (λ(1-w) - μ) exp(-(λ-μ)u)] after a time u (Stadler 2010)."""
-    w = float(settings[RHO])
+    w = float(rho)
     for i, r in enumerate(rates):
         until = min(t, begins[i + 1]) if i + 1 < len(begins) else t
         if until <= begins[i]:
             break
-        birth, ended = r.birth, r.death if settings[LASTS] else r.death + r.sampling
+        birth, ended = r.birth, r.death + ends * r.sampling
         net, u = birth - ended, until - begins[i]
         if net == 0.0:
             w = w / (1.0 + birth * w * u)

@@ -26,7 +26,7 @@ def _parameters(scale, options) -> Parameters:
         species, form = of_species(scale, {}), OF_SPECIES
         blocks, priors = (*species.blocks, blocks[-1]), priors | dict(species.priors)
         priors = {block.name: priors[block.name] for block in blocks}
-    header = (float(options.get("sampled") or 0.0), 1.0, form, 0.0, 0.0)
+    header = (float(options.get("sampled") or 0.0), 0.0, form, 0.0, 0.0)
     return laid_out(header, blocks, priors, options)
 
 
@@ -46,6 +46,6 @@ def density(g, x, settings, by_height, by_number):
 
 
 PRIOR = TreePrior(
-    "fbd", _parameters, log_density, density, joining=epochs.joining, samples_ancestors=True,
+    "fbd", _parameters, log_density, density, joining=epochs.joining, samples=kind_of,
     options=("sampled", "fossils", "shift", "condition", "numbers"),
 )  # fmt: skip

@@ -54,17 +54,17 @@ def _parameters(scale, options) -> Parameters:
     found = of_species(scale, options)
     sampling = str(options.get("sampling") or "random")
     require_choice("--sampling", sampling, ("random", "diversified"))
-    lasts = kind_of(options) != "ends"
-    if sampling == "diversified" and not lasts:
+    ends = kind_of(options) == "ends"
+    if sampling == "diversified" and ends:
         raise InputError("where samples end their lineages, those of the living are at random")
     if sampling == "diversified" and options.get("shift"):
         raise InputError("where the living were chosen to be diverse, rates do not shift")
-    header = (float(found.settings[0]), float(lasts), OF_SPECIES, 1.0, float(sampling == "diversified"))
+    header = (float(found.settings[0]), float(ends), OF_SPECIES, 1.0, float(sampling == "diversified"))
     return laid_out(header, found.blocks, found.priors, options)
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
-    """d, a and s: lineages live on after a sample (LASTS), d = λ - μ, a = μ / λ, s = ψ / (μ + ψ); where it
+    """d, a and s: lineages live on after a sample (ENDS), d = λ - μ, a = μ / λ, s = ψ / (μ + ψ); where it
     ends them d = λ - μ - ψ, a = (μ + ψ) / λ. Of a labelled tree given the age of its root, and that both of
     its branches were sampled: epochs.plain_density (Zhang, Stadler, Klopfstein, Heath and Ronquist 2016,
     Syst. Biol. 65:228; MrBayes' clock:fossilization).
@@ -77,7 +77,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     if not settings[DIVERSE]:
         return plain_density(g, x, settings)
     root = g.heights[g.order[-1]]
-    rates = rates_by(OF_SPECIES, True, *(float(value) for value in x))
+    rates = rates_by(OF_SPECIES, 0.0, *(float(value) for value in x))
     z = youngest_event(g)[0] * CUT
     birth, death = rates[:2]
     end = np.exp(-(birth - death) * z)
@@ -162,7 +162,7 @@ def _of_diverse(g, x, settings, by_height, by_number):
     if begins_with_ancestor(g):
         return -math.inf
     root, (lowest, at) = g.order[g.order.shape[0] - 1], youngest_event(g)
-    birth, death, sampling = rates_by(OF_SPECIES, True, x[0], x[1], x[2])
+    birth, death, sampling = rates_by(OF_SPECIES, 0.0, x[0], x[1], x[2])
     since = CUT * lowest
     seen = (birth - death) / (birth - death * math.exp(-(birth - death) * since))
     r = rates_of(birth, death, sampling, seen, since)
@@ -178,7 +178,7 @@ def _of_diverse(g, x, settings, by_height, by_number):
     of_birth, of_death, of_z = seen_slopes(r)
     by_height[at] += CUT * (by_z + by_seen * of_z)
     by = (by_birth + by_seen * of_birth, by_death + by_seen * of_death, by_sampling)
-    by_d, by_a, by_s = by_numbers(OF_SPECIES, True, x[0], x[1], x[2], by)
+    by_d, by_a, by_s, _ = by_numbers(OF_SPECIES, 0.0, x[0], x[1], x[2], by)
     by_number[0] += by_d
     by_number[1] += by_a
     by_number[2] += by_s
@@ -187,5 +187,5 @@ def _of_diverse(g, x, settings, by_height, by_number):
 
 PRIOR = TreePrior(
     "fbd-root", _parameters, log_density, density, options=("sampled", "fossils", "sampling", "shift"),
-    needs_root=True, samples_ancestors=True,
+    needs_root=True, samples=kind_of,
 )  # fmt: skip

@@ -133,34 +133,41 @@ def by_rates(r, a):
 
 
 @uncounted
-def nothing():
-    """The part that adds nothing."""
-    return Part(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+def constant(value):
+    """The part that adds a number which depends on none of these."""
+    return Part(value, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @uncounted
-def of_node(g, r, lasts, x, by_height):
-    """Log density of a node that is no sample of the end: of a joining 2λ · 4/q, of a sample ψ, without
-    descendants also p₀ q/4, or q/4 where a sample ends its lineage (lasts: False). A node as old as a tip
-    below it is no joining: the tip is an ancestor. Adds slopes to by_height (N,)."""
+def of_node(g, r, ends, x, by_height):
+    """Log density of a node that is no sample of the end, with its slope by `ends`, the probability that a
+    sample ends its lineage (0 where it is 1, which is held): of a joining 2λ · 4/q, of a sample ψ, without
+    descendants also q/4 [ends + (1-ends) p₀], with some 1-ends. A node as old as a tip below it is no
+    joining: the tip is an ancestor. Adds slopes to by_height (N,)."""
     t = g.heights[x]
     if x >= g.n_tips:
         own = joined(r, t)
         by_height[x] += own.by_time
-        return own
+        return own, 0.0
     total, above = found(r), g.parent[x]
     if g.heights[above] == t:
         own = joined(r, t)
         by_height[above] -= own.by_time
-        return added(total, own, -1.0)
+        if ends == 1.0:
+            return added(total, constant(-math.inf), 1.0), 0.0
+        return added(added(total, constant(math.log(1.0 - ends)), 1.0), own, -1.0), -1.0 / (1.0 - ends)
     own = reaching(r, t)
     total = added(total, own, -1.0)
     by_height[x] -= own.by_time
-    if lasts:
-        own = unseen(r, t, False)
-        total = added(total, own, 1.0)
-        by_height[x] += own.by_time
-    return total
+    if ends == 1.0:
+        return total, 0.0
+    own = unseen(r, t, False)
+    p = math.exp(own.value)
+    stops = ends + (1.0 - ends) * p  # no sample is seen of it any more
+    share = (1.0 - ends) * p / stops
+    by_height[x] += share * own.by_time
+    rest = constant(math.log(stops) - share * own.value)
+    return added(added(total, own, share), rest, 1.0), (1.0 - p) / stops
 
 
 @uncounted
@@ -172,12 +179,12 @@ def of_end(g, r, x):
 @uncounted
 def add_nodes(g, r, by_height):
     """Of all nodes where lineages live on after a sample, and how many samples are of the end."""
-    total, last = nothing(), 0
+    total, last = constant(0.0), 0
     for x in range(g.order.shape[0]):
         if of_end(g, r, x):
             last += 1
         else:
-            total = added(total, of_node(g, r, True, x, by_height), 1.0)
+            total = added(total, of_node(g, r, 0.0, x, by_height)[0], 1.0)
     return total, last
 
 

@@ -33,6 +33,9 @@ LEVEL = "pop_size_1"
 """Of several sizes whose smoothing says nothing of their level: a prior of the youngest stands for 1 / N₁."""
 
 
+REMOVAL = "removal_probability"
+"""Of an epidemic, that a sample infects no more: a number where it has a prior, else 1."""
+
 ORIGIN_GAP = "origin_gap"
 """Of a process with a beginning: how far above the root that is."""
 
@@ -66,14 +69,15 @@ class TreePrior:
     specification. density: (genealogy, x, settings, by_height (N,), by_number (n,)) → the same, and adds its
     derivatives by the heights of internal nodes and by the numbers: a plain function that the samplers
     compile. contemporaneous: True if all tips must have height 0. options: names of those it takes;
-    LEVEL is given as True where that number has a prior. joining: where the density is a product over
-    joinings and intervals of functions of time, (t, x, settings, out) → 0.0, out[0] the log density of a
-    joining but the last at t, out[1] the intensity of a pair from 0 to t; a plain function that the samplers
-    compile, for moves that change few heights. needs_root: whether it is a density given the root's age,
-    which then has one of its own: a calibration. samples_ancestors: whether a sample may be an ancestor of
-    others, its parent as old as it, unless the option "fossils" says otherwise. field: whether its first
-    block is population sizes of neighbouring times (inference/time/compiled/field.py), a precision alone
-    after them, if anything. stepped: whether such sizes are constant between multiples of settings[0].
+    LEVEL and REMOVAL are given as True where those numbers have a prior. joining: where the density is a
+    product over joinings and intervals of functions of time, (t, x, settings, out) → 0.0, out[0] the log
+    density of a joining but the last at t, out[1] the intensity of a pair from 0 to t; a plain function that
+    the samplers compile, for moves that change few heights. needs_root: whether it is a density given the
+    root's age, which then has one of its own: a calibration. samples: options → what a dated sample may be,
+    one of fossils.KINDS or nothing, of priors that let one be an ancestor of others, its parent as old as it.
+    field: whether its first block is population sizes of neighbouring times
+    (inference/time/compiled/field.py), a precision alone after them, if anything. stepped: whether such sizes
+    are constant between multiples of settings[0].
     """
 
     name: str
@@ -84,7 +88,7 @@ class TreePrior:
     options: tuple[str, ...] = ()
     joining: Callable[..., float] | None = None
     needs_root: bool = False
-    samples_ancestors: bool = False
+    samples: Callable[[Mapping[str, Any]], str] | None = None
     field: bool = False
     stepped: bool = False
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,14 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
-from phloem.density.tree_priors.fossils import kind_of
-from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
+from phloem.density.tree_priors.tree_prior import (
+    LEVEL,
+    REMOVAL,
+    Parameters,
+    Scale,
+    TreePrior,
+    chosen,
+)
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.time import traits
@@ -191,9 +198,7 @@ def time_model(
     prior = chosen(tree.prior, tree.options)
     scale = Scale(_scale(tip_bounds, tree), len(taxa), _pieces(prior, tree, len(taxa)))
     _check_tree_prior(prior, tree, tip_bounds)
-    options, kind = dict(tree.options), _clock_kind(tree)
-    if LEVEL in prior.options and LEVEL in tree.priors:
-        options[LEVEL] = True
+    options, kind = prior_options(prior, tree), _clock_kind(tree)
     parameters = prior.parameters(scale, options)
     names = engine.set_names or ("",)
     blocks, priors = _clock_blocks(kind, scale, [c.name for c in tree.clades if c.clock], names)
@@ -234,11 +239,17 @@ def time_model(
     )  # fmt: skip
 
 
+def prior_options(prior: TreePrior, tree: TreeModel) -> dict[str, Any]:
+    """A tree prior's options, with those that are that some number has a prior."""
+    own = [name for name in (LEVEL, REMOVAL) if name in prior.options and name in tree.priors]
+    return dict(tree.options) | dict.fromkeys(own, True)
+
+
 def _fossils(prior: TreePrior, tree: TreeModel, kind: int, tip_bounds: np.ndarray) -> str:
     """InputError where samples may be ancestors and the clock has no rate for a branch that lasts no time."""
-    if not prior.samples_ancestors:
+    found = prior.samples(prior_options(prior, tree)) if prior.samples else ""
+    if not found:
         return ""
-    found = kind_of(tree.options)
     if tip_bounds.max() == 0.0:
         return "tips"  # all are of one time
     if found == "ancestors" and kind in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE):
@@ -273,8 +284,13 @@ def of_clocks(name: str, clocks_: Sequence[str]) -> tuple[str, ...]:
 def _held(block: Block, value: float) -> Block:
     """A block whose numbers all have one value; InputError where they cannot."""
     at_end = block.support == "unit" and value == block.lower  # nothing is sampled, or dies
+    at_end = at_end or (block.name == REMOVAL and value == block.upper)
     if block.support == "simplex" or not (block.lower < value < block.upper or at_end):
-        raise InputError(f"'{block.name}' cannot be fixed at {value:g}")
+        between = f"It is between {block.lower:g} and {block.upper:g}."
+        raise InputError(
+            f"'{block.name}' cannot be fixed at {value:g}",
+            hint="Give its numbers a density." if block.support == "simplex" else between,
+        )
     return replace(block, start=np.full(block.size, value))
 
 
