@@ -214,13 +214,15 @@ def pass_on(q, largest, time, transposed, out, room):
 
 @uncounted
 def _alike(trait, a, b):
-    """Whether a trait has the same numbers."""
+    """Whether a trait has the same numbers, but for rates of routes that there are not."""
     k, r = trait.tips.shape[1], trait.source.shape[0]
     same = a[trait.clock] == b[trait.clock]
     for i in range(r):
-        same = same and a[trait.rates + i] == b[trait.rates + i]
+        own = a[trait.rates + i] == b[trait.rates + i]
         if trait.routes >= 0:
-            same = same and a[trait.routes + i] == b[trait.routes + i]
+            own = own or a[trait.routes + i] == 0.0
+            own = own and a[trait.routes + i] == b[trait.routes + i]
+        same = same and own
     if trait.root >= 0:
         for i in range(k):
             same = same and a[trait.root + i] == b[trait.root + i]

@@ -24,7 +24,10 @@ TIPS = np.array([0.0, 0.0, 0.5, 1.0, 1.0, 2.5])
 STATES = np.eye(3, dtype=bool)[[0, 0, 1, 2, 2, 2]]
 STATES[1, 1] = True
 TAXA = tuple(f"t{i}" for i in range(6))
-OF_TRAIT = ("trait_clock_multiplier", "trait_rates_multiplier", "trait_routes_flip", "trait_routes_swap")
+OF_TRAIT = (
+    "trait_clock_multiplier", "trait_rates_of_routes", "trait_rates_of_routes_alone", "trait_rates_of_others",
+    "trait_routes_flip", "trait_routes_flip_alone", "trait_routes_swap",
+)  # fmt: skip
 density = compiled(traits.trait_density)
 of_trait = uncounted(traits.trait_density)
 

@@ -124,14 +124,15 @@ OF_SUPPORT = {
     "tied": (tied_dirichlet.MOVE, tied_slider.MOVE, tied_split_merge.MOVE),
     "choice": (choice_jump.MOVE,),
 }
-OF_ROUTES = route_moves.FLIP, route_moves.SWAP
+OF_ROUTES = {traits.ROUTES: route_moves.OF_SET, traits.RATES: route_moves.OF_RATES}
+"""Where routes come and go."""
 NUMBER_MOVES: tuple[Any, ...] = tuple(
-    dict.fromkeys(move for own in (*OF_SUPPORT.values(), OF_ROUTES) for move in own)
+    dict.fromkeys(move for own in (*OF_SUPPORT.values(), *OF_ROUTES.values()) for move in own)
 )
 """Moves of blocks of numbers, which all samplers share; in compiled code they come after the tree's."""
 JOINT_MOVE = Move("hamilton", lambda p: 0.0, 1.5)
 DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
-OFTEN = {"clock_scale": 16.0, traits.CLOCK: 4.0, traits.RATES: 2.0, traits.ROUTES: 4.0}
+OFTEN = {"clock_scale": 16.0, traits.CLOCK: 16.0, traits.RATES: 2.0, traits.ROUTES: 3.0}
 """Of what no Hamiltonian step moves."""
 OF_MODELS = 4.0  # factor of weights, likewise, of which model holds
 MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
@@ -184,11 +185,14 @@ def chosen_moves(
     if there["ancestors"] and there["categories"]:
         found += [ChainMove("site_rates", SITE_RATES, OF_ANCESTORS, RATES_MOVE)]
     for number, block in enumerate(model.space.blocks):
-        own_moves = OF_ROUTES if block.name == traits.ROUTES else OF_SUPPORT[block.support]
+        of_routes = OF_ROUTES.get(block.name) if model.trait and model.trait.few else None
+        own_moves = of_routes or OF_SUPPORT[block.support]
+        if of_routes and traits.CLOCK in model.fixed:
+            own_moves = tuple(m for m in of_routes if not m.name.endswith(route_moves.ALONE))
         for m in own_moves if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
             width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning
-            often = OF_MODELS if block.support in ("tied", "choice") and own_moves is not OF_ROUTES else 1.0
+            often = OF_MODELS if block.support in ("tied", "choice") and not of_routes else 1.0
             weight = 0.5 * block.size**0.5 * OFTEN.get(block.name.partition("{")[0], often)
             own = Move(m.name, m.propose, weight, width, m.target, m.bounds, narrows=m.narrows)
             if block.support == "real":

@@ -142,8 +142,8 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
     free = np.ones(k, np.uint8) if point.free is None else point.free
     room = ROOM._replace(per_length=np.repeat(ROOM.per_length / k, k))
     return Proposal(
-        5, rng, tuning, 0.0, 0.0, empty, np.zeros(8), tree.parent.copy(), tree.left.copy(), tree.right.copy(),
-        tree.heights.copy(), tree.order.copy(), *with_row(point), point.values.copy(),
+        5, rng, tuning, 0.0, 0.0, empty, 0, np.zeros(8), tree.parent.copy(), tree.left.copy(),
+        tree.right.copy(), tree.heights.copy(), tree.order.copy(), *with_row(point), point.values.copy(),
         np.arange(0, 2 * k, 2), np.arange(1, 2 * k, 2), free, k - 1, kind, 0, np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
         np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room, NO_FIELD, KNOWN, np.ones(2),

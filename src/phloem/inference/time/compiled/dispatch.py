@@ -20,14 +20,15 @@ class Proposal(NamedTuple):
     """What every move is given: the proposal's copy of a chain's state, which it changes in place.
 
     n_tips: T. rng: (4,). tuning: the move's. low, high: bounds of the block's numbers, of a move of numbers,
-    which are numbers (k,). room: (n,) to work in. parent, left, right, heights, order, deviations: (N,), the
-    root last; order: nodes by height before the move; a deviation belongs to the branch above a node, and is
-    that of one clock, `own`; branches: (K, N) those of all clocks. values: (n,) all numbers; rates, spreads:
-    (K,) which of them are the clocks', -1 without; free: (K,) uint8, 1 where the rate is not fixed. clock:
-    density.clocks.STRICT, …. tree_first: the first of the tree prior's numbers. groups: (K,). tip_bounds: (T,
-    2) of heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work in.
-    parsimony: the characters, empty where no move asks for them, its per_length (K,). field: sizes of
-    neighbouring times. known: places of burn-in. power: of likelihood and prior, as TimeScratch has it."""
+    which are numbers (k,), the first of them values[first]. room: (n,) to work in. parent, left, right,
+    heights, order, deviations: (N,), the root last; order: nodes by height before the move; a deviation
+    belongs to the branch above a node, and is that of one clock, `own`; branches: (K, N) those of all clocks.
+    values: (n,) all numbers; rates, spreads: (K,) which of them are the clocks', -1 without; free: (K,)
+    uint8, 1 where the rate is not fixed. clock: density.clocks.STRICT, …. tree_first: the first of the tree
+    prior's numbers. groups: (K,). tip_bounds: (T, 2) of heights; moving: tips whose dates are not known.
+    edges, stack: (N,) int64, spots: (N,), to work in. parsimony: the characters, empty where no move asks for
+    them, its per_length (K,). field: sizes of neighbouring times. known: places of burn-in. power: of
+    likelihood and prior, as TimeScratch has it."""
 
     n_tips: int
     rng: np.ndarray
@@ -35,6 +36,7 @@ class Proposal(NamedTuple):
     low: float
     high: float
     numbers: np.ndarray
+    first: int
     room: np.ndarray
     parent: np.ndarray
     left: np.ndarray

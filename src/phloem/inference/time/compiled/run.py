@@ -299,7 +299,7 @@ def _propose(data, state, scratch, move):
     known = KnownPlaces(scratch.keys, scratch.new_keys, state.place, state.place_ages, state.place_looks)
     proposal = Proposal(
         data.n_tips, state.rng, state.tuning[move], low, high, state.values[new, first : first + size],
-        scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
+        first, scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
         state.order[new], state.deviations[new, own], state.deviations[new], state.values[new],
         data.clock.rate, data.clock.spread, data.clock.free, own, data.clock.kind, data.tree_first,
         state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
