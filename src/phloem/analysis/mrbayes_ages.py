@@ -53,10 +53,7 @@ def age_density(age: Value, refused) -> str:
     if not kind or len(numbers) != kinds[kind]:
         raise refused(f"'{age}' is no density of an age", f"MrBayes has {', '.join(kinds)}.")
     if kind == "fixed":
-        raise refused(
-            f"an age that is {age} cannot be held in phloem time",
-            "Give it a narrow density, such as uniform.",
-        )
+        return f"fixed({number_text(numbers[0])})"
     if kind == "uniform":
         return f"uniform({number_text(numbers[0])},{number_text(numbers[1])})"
     offset, mean = (

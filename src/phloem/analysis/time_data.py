@@ -199,8 +199,12 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
     for text in settings.calibrate:
         name, offset, family = _named_age(text)
         _require(found, name)
-        if isinstance(family, str | float) or family.domain == "simplex":
+        if isinstance(family, str) or (not isinstance(family, float) and family.domain == "simplex"):
             raise InputError(f"--calibrate {text}: an age needs a density of single numbers")
+        if isinstance(family, float):
+            family, offset = family + offset, 0.0
+            if not 0 < family < np.inf:
+                raise InputError(f"--calibrate {text}: a fixed age is above 0", hint="As in root=90.")
         found[name] = replace(found[name], age=family, offset=offset)
     return tuple(c for c in found.values() if c.name not in (ROOT, ORIGIN) or c.age is not None)
 

@@ -23,15 +23,15 @@ FREE, TOGETHER, APART = range(3)
 class Calibrations(NamedTuple):
     """member: (C, T) uint8, which tips are in each set of taxa (IN), and which may not be in a clade of it
     (OUT). size: (C,) int64 how many are in. together: (C,) uint8, whether there must be a clade of all that
-    are in and none that is out (TOGETHER), or may be none (APART). known: (C,) uint8, 1 where the age has a
-    density. shift: (C,) what is taken off an age before its density is asked for. above: (C,) int64, the
-    place of a number that is added to the age before, -1 of none: the gap between the root and the beginning
-    of a process."""
+    are in and none that is out (TOGETHER), or may be none (APART). fixed: (C,) the age that the common
+    ancestor has, nan where it may have others. shift: (C,) what is taken off an age before its density is
+    asked for. above: (C,) int64, the place of a number that is added to the age before, -1 of none: the gap
+    between the root and the beginning of a process."""
 
     member: np.ndarray
     size: np.ndarray
     together: np.ndarray
-    known: np.ndarray
+    fixed: np.ndarray
     shift: np.ndarray
     above: np.ndarray
 
@@ -59,8 +59,10 @@ def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
     return allowed
 
 
-def likely_age(family: Family) -> float:
-    """An age that a density does not exclude; the middle of one between limits."""
+def likely_age(family: Family | float) -> float:
+    """An age that a density does not exclude; the middle of one between limits; a fixed one itself."""
+    if isinstance(family, float):
+        return family
     if isinstance(family, Uniform | LogUniform) and family.upper > 0.0:
         return 0.5 * (max(family.lower, 0.0) + family.upper)
     x = np.geomspace(1e-6, 1e9, 1501)

@@ -14,7 +14,8 @@ pass from the tips up gives
     d/dz_i = x_i (1 - x_i) (t_parent - a_i) G_i + 1 - 2 x_i,   d/dz_root = (t - a) G + 1.                 (2)
 
 A node as old as its anchor, a tip that is an ancestor of all else below, has no coordinate: z = -inf, and
-nothing of it is in (1) and (2).
+nothing of it is in (1) and (2). So has a node whose age is fixed, which is its own anchor and bounds those
+of the nodes above it.
 
 Plain functions over arrays (N,) in the order of tree/dated.py, which compiled samplers compile. order: of the
 topology, children before parents; heights may have changed since.
@@ -33,6 +34,13 @@ def set_anchors(left, right, order, heights, anchors):
             anchors[x] = heights[x]
         else:
             anchors[x] = max(anchors[left[x]], anchors[right[x]])
+
+
+def hold_height(parent, x, height, anchors):
+    """Where node x has a fixed height, it is its own anchor, and no node above it has a lower one."""
+    while x >= 0 and anchors[x] < height:
+        anchors[x] = height
+        x = parent[x]
 
 
 def to_ratios(left, parent, heights, anchors, z):

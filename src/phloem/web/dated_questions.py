@@ -115,7 +115,7 @@ TIME = (
     lines(
         "calibrate",
         "Calibrations",
-        "What is known of ages, one a line: apes=normal(15,2), or root=uniform(40,60).",
+        "What is known of ages, one a line: apes=normal(15,2), or root=uniform(40,60); root=50 holds it.",
         further=False,
     ),
     q.CONVERGED,

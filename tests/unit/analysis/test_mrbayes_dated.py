@@ -225,6 +225,14 @@ def test_relaxed_clocks(tmp_path, said, clock, prior):
     assert time_input(time_settings(found.options)).model.clock_names == ("",)
 
 
+def test_fixed_ages_are_held(tmp_path):
+    lines = (*CLADES, "calibrate k = fixed(2.5);", "prset brlenspr=clock:birthdeath treeagepr=fixed(7);")
+    found = block_of(tmp_path, *lines).options
+    assert found["calibrate"] == ["k=fixed(2.5)", "root=fixed(7)"]
+    ages = {c.name: c.age for c in time_input(time_settings(found)).model.clades}
+    assert ages == {"k": 2.5, "root": 7.0}
+
+
 def test_options_stand_before_the_block(tmp_path):
     block = block_of(tmp_path, "prset brlenspr=clock:uniform;", "mcmc ngen=5000 nchains=1 temp=0.2;")
     settings, command = dated_analysis(block, {"generations": 7000, "burn_in": 0.5, "prefix": "a b"})

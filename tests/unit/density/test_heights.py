@@ -76,9 +76,25 @@ def with_ancestors(tree):
     return replace(tree, heights=t, order=order), done
 
 
-def test_a_node_as_old_as_a_tip_below_it_has_no_coordinate():
-    tree, held = with_ancestors(TREES[3])
+def with_fixed(tree):
+    """Three nodes whose heights are fixed, the root one of them, and one below another."""
+    inner = np.arange(tree.n_tips, len(tree.heights))
+    low = next(x for x in inner if tree.left[x] >= tree.n_tips and tree.parent[x] >= 0)
+    return tree, [int(low), int(tree.parent[tree.parent[low]]), int(tree.order[-1])]
+
+
+def held_anchors(tree, held):
     anchors = anchors_of(tree)
+    for x in held:
+        heights.hold_height(tree.parent, x, tree.heights[x], anchors)
+    return anchors
+
+
+@pytest.mark.parametrize(("case", "fixed"), [(with_ancestors, False), (with_fixed, True)])
+def test_a_node_as_old_as_a_tip_below_it_or_of_a_fixed_age_has_no_coordinate(case, fixed):
+    tree, held = case(TREES[3])
+    anchors = held_anchors(tree, held) if fixed else anchors_of(tree)
+    assert len(set(held)) == 3
     z = coordinates(tree, anchors)
     assert (z[held] == -np.inf).all() and np.isfinite(np.delete(z, held)).all()
     t, log_jacobian = from_coordinates(tree, anchors, z)

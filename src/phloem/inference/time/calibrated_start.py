@@ -86,7 +86,8 @@ def likely_beginning(clades: Sequence[Clade]) -> float:
 def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[str]) -> DatedTree:
     """The tree as it is where the ages of all calibrated clades have densities above 0. Else with other ages:
     calibrated ancestors have likely ones, older than those below; other nodes lie between the calibrated or
-    tips below and the node above, the root below a beginning that has a density. Tips stay."""
+    tips below and the node above, the root below a beginning that has a density. Tips stay. InputError where
+    a fixed age is not older than what is below."""
     known = [clade for clade in clades if clade.age is not None and not clade.above]
     nodes = {clade: ancestor_of(tree, clade, taxa) for clade in known}
     begins = likely_beginning(clades)
@@ -96,10 +97,16 @@ def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[
     heights, floor = tree.heights.copy(), tree.heights.copy()
     n_tips = (len(heights) + 1) // 2
     wanted = {node: clade.offset + likely_age(clade.age) for clade, node in nodes.items() if clade.age}
+    fixed = {node: clade.name for clade, node in nodes.items() if isinstance(clade.age, float)}
     for x in tree.order:
         if x >= n_tips:
             least = max(floor[tree.left[x]], floor[tree.right[x]])
             older = x in wanted and not wanted[x] > least
+            if older and x in fixed:
+                raise InputError(
+                    f"clade '{fixed[x]}' has the fixed age {wanted[x]:g}, and what is in it is {least:g} old",
+                    hint="See its age, those of its tips and of the clades in it.",
+                )
             wanted |= {x: 1.05 * least} if older else {}
             floor[x] = wanted.get(x, least)
     root = tree.order[-1]
@@ -128,5 +135,7 @@ def ancestor_of(tree: DatedTree, clade: Clade, taxa: Sequence[str]) -> int:
 
 
 def _possible(clade: Clade, age: float) -> bool:
+    if isinstance(clade.age, float):
+        return age == clade.age
     above = age - clade.offset
     return above >= 0 and bool(np.isfinite(clade.age.log_density(np.array([above]))))  # type: ignore[union-attr]

@@ -25,12 +25,13 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
         member=np.array([_kinds(c, model.taxa) for c in clades], np.uint8).reshape(-1, model.n_tips),
         size=np.array([len(c.taxa) for c in clades], np.int64),
         together=np.array([_wanted(c) for c in clades], np.uint8),
-        known=np.array([c.age is not None for c in clades], np.uint8),
+        fixed=np.array([c.age if isinstance(c.age, float) else np.nan for c in clades]),
         shift=np.array([c.offset for c in clades]),
         above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
     )
     ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
-    return record, block_table(ages, [BlockPrior(c.name, c.age) for c in clades if c.age is not None])
+    own = [(c.name, c.age) for c in clades if c.age is not None and not isinstance(c.age, float)]
+    return record, block_table(ages, [BlockPrior(*one) for one in own])
 
 
 def _kinds(clade: Clade, taxa: tuple[str, ...]) -> np.ndarray:
@@ -56,5 +57,10 @@ def check_clade(clade: Clade, taxa: Sequence[str]) -> None:
     if clade.clock and (clade.outside or clade.apart):
         hint = "Name its taxa: --clock-clade name=taxon,taxon."
         raise InputError(f"'{clade.name}' has a clock of its own, and need not be a clade", hint=hint)
+    if isinstance(clade.age, float) and (clade.apart or clade.outside or clade.above):
+        raise InputError(f"'{clade.name}' needs a density of its age", hint="A fixed one is of a clade.")
+    if isinstance(clade.age, float) and not (clade.together or clade.clock or len(clade.taxa) == len(taxa)):
+        hint = f"Say that it is a clade, --monophyletic {clade.name}, or give its age a density."
+        raise InputError(f"'{clade.name}' has a fixed age and need not be a clade", hint=hint)
     if clade.apart and len(set(clade.taxa)) == len(taxa):
         raise InputError(f"'{clade.name}' may be no clade, and has all taxa, which every tree has together")

@@ -45,15 +45,14 @@ class Move:
 
     propose: a plain function of a Proposal (compiled/dispatch.py), which it changes, → log Hastings ratio by
     heights, deviations and numbers, -inf for an impossible proposal. A move of deviations is there once for
-    every clock. weight: relative. tuning, target,
-    bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates" (deviations of branches
-    with a density everywhere), "spread" (a factor of them, not fixed),
-    "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
-    clock, not fixed), "dates" (tips of uncertain ones), "fossils" (samples that may be ancestors), "groups"
-    (of joinings), "field" (sizes, smooth in time), "characters" (that parsimony can tell trees by),
-    "ancestors" (sequences, sampled), "categories" (of sites, several), "walks" (what ancestors/walk.py can
-    do). holds: whether distances may be held in its stead (compiled/run.py). free: the likelihood never
-    changes. pins: whether it changes which tips are ancestors.
+    every clock. weight: relative. tuning, target, bounds: as in mcmc.move_table.Move. needs: words for what
+    must be there: "rates" (deviations of branches with a density everywhere), "spread" (a factor of them, not
+    fixed), "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate"
+    (of a clock, not fixed), "root", "ages" (the root's, all clades', not fixed), "dates" (tips of uncertain
+    ones), "fossils" (samples that may be ancestors), "groups" (of joinings), "field" (sizes, smooth in time),
+    "characters" (that parsimony can tell trees by), "ancestors" (sequences, sampled), "categories" (of sites,
+    several), "walks" (what ancestors/walk.py can do). holds: whether distances may be held in its stead
+    (compiled/run.py). free: the likelihood never changes. pins: whether it changes which tips are ancestors.
     """
 
     name: str

@@ -104,4 +104,7 @@ def _of_ages(run: Run, s: int) -> Iterator[float]:
     for clade, node in zip(model.clades, ancestors):
         if clade.age is not None:
             age = state.heights[s, node] - clade.offset + model.above(clade, state.values[s])
-            yield float(clade.age.log_density(np.array([age])))
+            if isinstance(clade.age, float):
+                yield 0.0 if age == clade.age else -math.inf
+            else:
+                yield float(clade.age.log_density(np.array([age])))

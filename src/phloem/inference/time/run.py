@@ -182,6 +182,7 @@ def _there(model: TimeModel) -> dict[str, bool]:
     kind, held = model.clock, model.clock in clocks.INDEPENDENT
     along = kind in clocks.FROM_PARENTS
     free = not model.fixed.issuperset(model.spread_names)
+    fixed = [clade for clade in model.clades if isinstance(clade.age, float)]
     return {
         "held": held,
         "rates": kind in (*clocks.SMOOTH, clocks.SHRINKAGE),
@@ -193,6 +194,8 @@ def _there(model: TimeModel) -> dict[str, bool]:
         "autocorrelated": free and along,
         "rate": not model.fixed.issuperset(model.rate_names),
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
+        "root": not any(len(c.taxa) == model.n_tips for c in fixed),
+        "ages": not fixed,
         "groups": model.parameters.n_groups > 1,
         "fossils": model.samples_ancestors,
         "field": model.tree_prior.field and "pop_size" not in model.fixed,

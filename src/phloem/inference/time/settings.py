@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
@@ -30,6 +31,9 @@ CTMC = "ctmc"
 SWAP_EVERY = 20  # moves, between which Python has its turn (docs/performance.md)
 
 
+_FIXED = re.compile(r"\s*fixed\(([^()]*)\)\s*")  # an age
+
+
 def parse_family(text: str) -> Family | str | float:
     """A density as users write it: lognormal(-7,1), exponential(3) (its rate), jeffreys (1 / x between wide
     limits), ctmc; or a number, for what is fixed. InputError if it is none."""
@@ -52,7 +56,10 @@ def parse_family(text: str) -> Family | str | float:
 
 def parse_age(text: str) -> tuple[float, Family | str | float]:
     """The least age, and the density of what is above it: '12+lognormal(1.7,0.6)'; 0 and the density without
-    '+'. InputError as of parse_family, and for a least age that is none."""
+    '+', or the age that is fixed, '90' and 'fixed(90)'. InputError as of parse_family, and for a least age
+    that is none."""
+    if held := _FIXED.fullmatch(text):
+        text = held[1]
     number, plus, density = text.partition("+")
     with suppress(ValueError):
         if plus and 0 <= (least := float(number)) < float("inf"):
@@ -73,14 +80,14 @@ def family_text(family: Family) -> str:
 class Clade:
     """A set of taxa. together: they must be a clade, which may have no other taxa, or, where there are some
     outside, none of those. apart: they may not be a clade. age: the density of their common ancestor's age,
-    less offset, the least it can be. clock: they have one of their own (TreeModel.clock "local"), and must be
-    a clade. above: of all taxa, the number that is added to the root's age: the age is that of the beginning
-    of a process."""
+    less offset, the least it can be; or the age itself, of a clade that they must be or of all taxa. clock:
+    they have one of their own (TreeModel.clock "local"), and must be a clade. above: of all taxa, the number
+    that is added to the root's age: the age is that of the beginning of a process."""
 
     name: str
     taxa: tuple[str, ...]
     together: bool = False
-    age: Family | None = None
+    age: Family | float | None = None
     clock: bool = False
     offset: float = 0.0
     above: str = ""
@@ -101,6 +108,8 @@ class Clade:
         """The density of the age as parse_age reads it; '' without one."""
         if self.age is None:
             return ""
+        if isinstance(self.age, float):
+            return f"fixed({self.age!r})"
         return (f"{self.offset:.5g}+" if self.offset else "") + family_text(self.age)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.uniform import Uniform
+from phloem.errors import InputError
 from phloem.inference.time.calibrated_start import ancestor_of, with_possible_ages
 from phloem.inference.time.settings import Clade
 from phloem.tree.dated import random_dated_tree
@@ -35,6 +38,15 @@ def test_ages_have_densities_above_zero(clades, seed):
         assert age > 0 and np.isfinite(clade.age.log_density(np.array([age])))
     plain = tree(seed).heights[ancestor_of(tree(seed), clades[0], TAXA)] - clades[0].offset
     assert plain < 0 or not np.isfinite(clades[0].age.log_density(np.array([plain])))
+
+
+def test_fixed_ages_are_met_exactly():
+    inner, outer = replace(INNER, age=7.0), replace(OUTER, age=1 / 3 + 7.0, offset=0.0)
+    found = with_possible_ages(tree(2), (inner, outer, replace(ROOT, age=50.1)), TAXA)
+    assert [found.heights[ancestor_of(found, c, TAXA)] for c in (inner, outer, ROOT)] == [7.0, 22 / 3, 50.1]
+    assert with_possible_ages(found, (inner, outer), TAXA) is found
+    with pytest.raises(InputError, match="'outer' has the fixed age 6, and what is in it is 7 old"):
+        with_possible_ages(tree(2), (inner, replace(outer, age=6.0)), TAXA)
 
 
 def test_a_tree_that_is_possible_stays():

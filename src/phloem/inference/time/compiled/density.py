@@ -118,6 +118,8 @@ def _known_ages(data, state, scratch, slot):
         return -math.inf
     for c in range(known.size.shape[0]):
         ages[c] = heights[scratch.ancestors[c]] - known.shift[c]
+        if known.fixed[c] == known.fixed[c] and ages[c] != known.fixed[c]:
+            return -math.inf
         if known.above[c] >= 0:
             ages[c] += state.values[slot, known.above[c]]
     for r in range(data.ages.kind.shape[0]):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.density import clocks, heights
+from phloem.density import calibrations, clocks, heights
 from phloem.density.clocks import WHITE_NOISE
 from phloem.density.local_clocks import Branches
 from phloem.hardware.numba_compile import uncounted
@@ -60,7 +60,9 @@ WORST = 1000.0  # energy error of a trajectory that has left its range
 TARGET, OF_KINKS = 0.8, 0.6  # acceptance aimed at; where errors are of the first order in a step
 OUTER, MOST_INNER = 0.15, 100  # a step of the likelihood's force, in scales; and of the prior's in one
 
+set_ancestors = uncounted(calibrations.set_ancestors)
 set_anchors = uncounted(heights.set_anchors)
+hold_height = uncounted(heights.hold_height)
 to_ratios = uncounted(heights.to_ratios)
 from_ratios = uncounted(heights.from_ratios)
 pull_back = uncounted(heights.pull_back)
@@ -98,12 +100,24 @@ def set_scales(data, state, scratch, which):
 
 
 @uncounted
+def set_heights(data, state, scratch):
+    """Coordinates of the accepted heights, those of fixed ages anchors, into scratch.y."""
+    old, known, y = state.slot[0], data.calibrations, scratch.y
+    parent, left, right, order = state.parent[old], state.left[old], state.right[old], state.order[old]
+    set_anchors(left, right, order, state.heights[old], scratch.anchors)
+    set_ancestors(left, right, order, known, data.n_tips, scratch.counts, scratch.ancestors)
+    for c in range(known.fixed.shape[0]):
+        if known.fixed[c] == known.fixed[c]:
+            hold_height(parent, scratch.ancestors[c], known.fixed[c], scratch.anchors)
+    to_ratios(left, parent, state.heights[old], scratch.anchors, y[: parent.shape[0]])
+
+
+@uncounted
 def begin_trajectory(data, state, scratch, which):
     """Coordinates of the accepted state, scales, and momenta drawn anew; returns their energy."""
     n, old = state.parent.shape[1], state.slot[0]
     y, momentum, energy = scratch.y, scratch.momentum, 0.0
-    set_anchors(state.left[old], state.right[old], state.order[old], state.heights[old], scratch.anchors)
-    to_ratios(state.left[old], state.parent[old], state.heights[old], scratch.anchors, y[:n])
+    set_heights(data, state, scratch)
     for c in range(state.deviations.shape[1]):
         for x in range(n):
             y[(OF_RATE + c) * n + x] = state.deviations[old, c, x]
@@ -365,8 +379,7 @@ def adapt_step(steps, target, acceptance, least):
 def learn_scales(data, state, scratch):
     """Add the accepted state's coordinates to means and squares of the window (Welford 1962)."""
     old, n, y = state.slot[0], state.parent.shape[1], scratch.y
-    set_anchors(state.left[old], state.right[old], state.order[old], state.heights[old], scratch.anchors)
-    to_ratios(state.left[old], state.parent[old], state.heights[old], scratch.anchors, y[:n])
+    set_heights(data, state, scratch)
     first = state.usual.shape[0] * n
     to_coordinates(data.blocks, state.values[old], y[first:])
     state.number_seen[0] += 1.0

@@ -20,4 +20,4 @@ def root_height(p):
     return log_m
 
 
-MOVE = Move("root_height", root_height, 2, 1.0, 0.3, (1e-4, 20.0), holds=True)
+MOVE = Move("root_height", root_height, 2, 1.0, 0.3, (1e-4, 20.0), needs="root", holds=True)

@@ -17,4 +17,4 @@ def tree_scaler(p):
     return scale_heights(p, math.exp(log_m)) * log_m
 
 
-MOVE = Move("tree_scaler", tree_scaler, 1, 0.2, 0.3, (1e-5, 10.0))
+MOVE = Move("tree_scaler", tree_scaler, 1, 0.2, 0.3, (1e-5, 10.0), needs="ages")

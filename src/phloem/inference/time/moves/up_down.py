@@ -23,4 +23,4 @@ def up_down(p):
     return (n - k) * log_m
 
 
-MOVE = Move("up_down", up_down, 2, 0.2, 0.3, (1e-5, 10.0), needs="rate")
+MOVE = Move("up_down", up_down, 2, 0.2, 0.3, (1e-5, 10.0), needs="rate ages")
