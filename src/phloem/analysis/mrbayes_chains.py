@@ -23,7 +23,6 @@ pbfsampleburnin startingtrees
 """
 _NO_MEANING = frozenset(_NO_MEANING_TEXT.split())
 _ONLY = {  # option → the value that is what phloem does, and what to do for another
-    "nswaps": ("1", "One swap is tried at a time; leave it out."),
     "swapadjacent": ("no", "Chains of any two ranks swap; leave it out."),
     "autotune": ("yes", "Moves tune themselves in the first part of the burn-in; leave it out."),
     "pbf": ("no", "Leave it out."),
@@ -124,7 +123,7 @@ class Chains:
             "generations": self.get("ngen"), "sample_every": self.get("samplefreq"),
             "runs": self.get("nruns"),
             "chains": self.get("nchains"), "heating": self.get("temp"), "seed": self.get("seed"),
-            "swap_seed": self.get("swapseed"), "swap_every": self.get("swapfreq"),
+            "swap_seed": self.get("swapseed"), "swap_every": self._swap_every(),
             "prefix": self.get("filename"), "burn_in": self._burn_in(),
         }  # fmt: skip
         if self.get("data") == "no":
@@ -159,6 +158,17 @@ class Chains:
         found["warm_up"] = self.get("burninfrac") if share is None else share
         usual = {"runs": 2, "chains": 4}  # of MrBayes
         return found | {name: n for name, n in usual.items() if found[name] is None}
+
+    def _swap_every(self) -> int | None:
+        """Generations between swaps: nswaps of them every swapfreq are one every swapfreq / nswaps."""
+        wanted, every = self.get("nswaps") or 1, self.get("swapfreq")
+        if wanted == 1:
+            return every
+        if (every or 1) % wanted:
+            _, option, command = self.values["nswaps"]
+            told = f"nswaps={wanted} every {every or 1} generations: swaps are tried one at a time"
+            raise command.error(told, f"Choose a swapfreq that {wanted} divides.", option.line)
+        return every // wanted
 
     def _burn_in(self) -> float | None:
         """The share of samples that is left out."""

@@ -187,7 +187,8 @@ def test_constraints_hold_where_the_prior_asks_for_them(tmp_path):
 def test_the_run(tmp_path):
     found = options(
         tmp_path,
-        "mcmcp ngen=20000 samplefreq=10 nruns=3 nchains=2 temp=0.2 swapfreq=5 seed=7 swapseed=8 file=out/y;",
+        "mcmcp ngen=20000 samplefreq=10 nruns=3 nchains=2 temp=0.2 swapfreq=10 nswaps=2 seed=7 "
+        "swapseed=8 file=out/y;",
         "mcmc data=no;",
         "sump relburnin=no burnin=500;",
         "sumt relburnin=no burnin=500 contype=allcompat;",
@@ -267,7 +268,8 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("mcmc ngen=1000; ss;", "starts two analyses"),
         ("ss stoprule=yes;", "stoprule=yes is not supported by ss"),
         ("propset x=1;", "PROPSET"),
-        ("mcmc nswaps=2;", "nswaps=2"),
+        ("mcmc nswaps=2;", "nswaps=2 every 1 generations"),
+        ("mcmc nswaps=3 swapfreq=10;", "nswaps=3 every 10 generations"),
         ("mcmc starttree=nj;", "starttree=nj"),
         ("prset brlenspr=clock:uniform; mcmc starttree=parsimony;", "starttree=parsimony is not"),
         ("mcmc ngen=1e6;", "ngen is no whole number"),
