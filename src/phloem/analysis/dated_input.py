@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
@@ -89,9 +90,9 @@ def tip_ages(texts: tuple[str, ...], taxa: tuple[str, ...]) -> TipDates:
 
 @dataclass(frozen=True)
 class DatedTreeOptions:
-    """tree: Newick or NEXUS file, index which of its trees; None makes BIONJ's of the alignment. alignment:
-    what the lengths come from; it says how many sites they rest on, unless `sites` does. dates: their source.
-    """
+    """tree: Newick or NEXUS file, index which of its trees; None makes BIONJ's of the alignment, which may
+    stand in its place. alignment: what the lengths come from; it says how many sites they rest on, unless
+    `sites` does. dates: their source."""
 
     tree: str | None = None
     _: KW_ONLY
@@ -119,9 +120,15 @@ class DatedInput:
 
 def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
     """Read all of it; InputErrors name file, line and taxon."""
+    try:
+        tree = read_tree(options.tree, options.index, allow_negative=True) if options.tree else None
+    except InputError:
+        if options.alignment is not None or not _is_alignment(options.tree):
+            raise
+        tree, options = None, replace(options, tree=None, alignment=options.tree)
     alignment = None if options.alignment is None else _alignment(options)
-    if options.tree is not None:
-        tree = _without_negative(read_tree(options.tree, options.index, allow_negative=True), options.tree)
+    if options.tree is not None and tree is not None:
+        tree = _without_negative(tree, options.tree)
         require_lengths(tree, file=options.tree)
         if alignment is not None:
             tree = match_taxa(tree, alignment.taxa, file=options.tree)
@@ -136,6 +143,13 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
         dates = options.dates.read(tree.taxa)
     sites = options.sites or (None if alignment is None else int(alignment.codes.shape[1]))
     return DatedInput(tree, dates, origin, sites)
+
+
+def _is_alignment(file: str | None) -> bool:
+    with suppress(InputError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        return file is not None and read_alignment(file).n_taxa > 0
+    return False
 
 
 def _without_negative(tree: Tree, file: str) -> Tree:

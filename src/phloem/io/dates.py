@@ -23,6 +23,8 @@ _LAST_FIELD = re.compile(
     r"(?:^|[_|@/ ])"
     r"(\d{4}([-/])[\dX]{1,2}(?:\2[\dX]{1,2})?|\d{1,2}-[A-Za-z]{3}-\d{4}|-?\d{1,9}(?:\.\d{1,20})?)$"
 )
+_BETWEEN = r"[_|@/ ]"
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[.-]\d[\d-]*)?")  # what looks like a date wherever it stands
 _SHOWN = 3
 
 
@@ -55,16 +57,13 @@ def dates_from_names(
 ) -> TipDates:
     """Dates from the names of taxa: the last field after '|', '_', '/', '@' or a blank.
 
-    delimiter: what stands between a name's fields; field: which of them is the date, from 0, or from the end
-    (-1 is the last). pattern: a regular expression whose group `date`, or groups `year`, `month` and `day`,
-    or first group, or whole, is the date. Raises InputError naming a taxon whose name has no date.
+    delimiter: what stands between a name's fields, any of these where it is None; field: which of them is the
+    date, from 0, or from the end (-1 is the last). pattern: a regular expression whose group `date`, or
+    groups `year`, `month` and `day`, or first group, or whole, is the date. Raises InputError naming a taxon
+    whose name has no date.
     """
     if pattern is not None and delimiter is not None:
         raise InputError("a pattern and a delimiter are both given", hint="Leave one out.")
-    if field != -1 and delimiter is None:
-        raise InputError(
-            "a field is chosen, and nothing that stands between fields", hint="Add the delimiter."
-        )
     try:
         expression = _LAST_FIELD if pattern is None else re.compile(pattern)
     except re.error as error:
@@ -74,7 +73,8 @@ def dates_from_names(
     found: dict[str, tuple[int, DateRange]] = {}
     without = []
     for taxon in taxa:
-        text = _field(taxon, delimiter, field) if delimiter is not None else _matched(taxon, expression)
+        by_field = delimiter is not None or (pattern is None and field != -1)
+        text = _field(taxon, delimiter, field) if by_field else _matched(taxon, expression)
         if text is None:
             without.append(taxon)
         else:
@@ -83,13 +83,23 @@ def dates_from_names(
         raise InputError(
             f"{len(without)} names have no date in them, among them '{without[0]}'",
             taxon=without[0],
-            hint="Give a table of dates, or a pattern, or a delimiter and a field, that find them.",
+            hint=_where(without, field)
+            or "Give a table of dates, or a pattern, or a delimiter and a field, that find them.",
         )
     return dates_record(found, tuple(taxa), reading, reading.ages, None)
 
 
-def _field(taxon: str, delimiter: str, field: int) -> str | None:
-    fields = taxon.split(delimiter) if delimiter else [taxon]
+def _where(taxa: Sequence[str], tried: int) -> str:
+    """Of which field all names look as if it were a date, in words; '' where it is none."""
+    for field in range(4):
+        texts = [_field(taxon, None, field) or "" for taxon in taxa]
+        if field != tried and all(_YEAR.fullmatch(text) for text in texts):
+            return f"Field {field} looks like one, {texts[0]}: --date-field {field}."
+    return ""
+
+
+def _field(taxon: str, delimiter: str | None, field: int) -> str | None:
+    fields = re.split(_BETWEEN, taxon) if delimiter is None else taxon.split(delimiter or "\0")
     return fields[field] if len(fields) > 1 and -len(fields) <= field < len(fields) else None
 
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import phloem
-from phloem.analysis.dated_input import DatedTreeOptions, DateOptions
+from phloem.analysis.dated_input import DatedTreeOptions, DateOptions, read_dated_tree
 from phloem.analysis.dating import DateSettings, run_date
 from phloem.analysis.temporal_signal import TemporalSignalSettings, run_temporal_signal
 from phloem.cli import build_app
@@ -36,6 +36,26 @@ def folder(tmp_path, monkeypatch):
 
 def called(*arguments: str):
     return CliRunner().invoke(build_app(), list(arguments))
+
+
+def test_an_alignment_in_the_place_of_a_tree_has_one_made_of_it(folder):
+    rows = {"a": "ACGTACGTAA", "b": "ACGTACGTTT", "c": "ACGTACGAAA", "d": "ACGAACCTAA", "e": "TCGAACCTAC"}
+    text = "".join(f">{name}\n{row * 20}\n" for name, row in rows.items())
+    (folder / "x.fa").write_text(text)
+    (folder / "x.nex").write_text(
+        "#NEXUS\nbegin data; dimensions ntax=5 nchar=200; format datatype=dna; matrix\n"
+        + "".join(f"{name} {row * 20}\n" for name, row in rows.items()) + "; end;\n"
+    )  # fmt: skip
+    given = read_dated_tree(DatedTreeOptions(alignment="x.fa", dates=DateOptions("d.tsv")))
+    for file in ("x.fa", "x.nex"):
+        found = read_dated_tree(DatedTreeOptions(file, dates=DateOptions("d.tsv")))
+        assert found.sites == 200 and "BIONJ" in found.origin
+        assert (found.tree.parent == given.tree.parent).all()
+    told = called("temporal-signal", "x.fa", "--dates", "d.tsv")
+    assert told.exit_code == 0 and "BIONJ" in told.output
+    for file, other in (("d.tsv", {}), ("x.fa", {"alignment": "x.nex"})):
+        with pytest.raises(InputError, match="tree"):
+            read_dated_tree(DatedTreeOptions(file, dates=DateOptions("d.tsv"), **other))
 
 
 def test_a_clock_is_dated(folder):

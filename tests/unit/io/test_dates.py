@@ -190,10 +190,22 @@ def test_names_that_do_not_match():
     assert (error.value.line, error.value.taxon) == (2, "b")
 
 
-def test_a_field_without_a_delimiter_is_refused():
-    with pytest.raises(InputError, match="between fields"):
-        dates_from_names(["1999|a|2001"], field=0)
-    assert dates_from_names(["1999|a|2001"], delimiter="|", field=0).lower.tolist() == [1999.0]
+def test_a_field_without_a_delimiter_stands_between_any_of_the_usual():
+    names = ["1999|a|x", "2001.5_b c", "2003/d@e"]
+    assert dates_from_names(names, field=0).lower.tolist() == [1999.0, 2001.5, 2003.0]
+    assert dates_from_names(["a_1999-05-02|x"], field=1).lower.tolist() == [pytest.approx(1999.3315)]
+    with pytest.raises(InputError, match="2 names have no date in them") as error:
+        dates_from_names(["1999|a|x", "plain", "b"], field=0)
+    assert "--date-field" not in error.value.hint
+
+
+def test_where_dates_stand_is_told():
+    with pytest.raises(InputError) as error:
+        dates_from_names(["2009_TVP11767_Trinidad", "1954_U52416_Tobago"])
+    assert error.value.hint == "Field 0 looks like one, 2009: --date-field 0."
+    with pytest.raises(InputError) as error:
+        dates_from_names(["a|1999-02|x", "b|2001|y"])
+    assert error.value.hint.endswith("--date-field 1.")
 
 
 def test_names_without_dates():

@@ -39,11 +39,16 @@ class TraceColumns:
         """Columns of whole numbers: of a model, and how many rates it has."""
         return tuple(i for i, name in enumerate(self.names) if choices_of(name) or name.startswith(N_RATES))
 
+    @cached_property
+    def orders(self) -> tuple[list[int], ...]:
+        """Of every block in which order its numbers are printed: found once, as draws are many."""
+        return tuple(_order(self.structure, block) for block in self.structure.space.blocks)
+
     def values(self, mean: np.ndarray, lengths: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """(k,) from a chain's mean lengths (N,), those of all sets (G, N), and numbers (n,)."""
         space = self.structure.space
         printed = [printed_values(self.structure, b, numbers[space.place(b.name)]) for b in space.blocks]
-        own = [x[_order(self.structure, b)] for b, x in zip(space.blocks, printed)]
+        own = [x[order] for order, x in zip(self.orders, printed)]
         of_sets = lengths.sum(axis=1)[: len(self.structure.set_names)]
         return np.concatenate([[mean.sum()], of_sets, *own])
 
