@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu.conftest import LATER
 from gpu.random_problems import random_case, random_mixture
 from oracle.small_problems import named_arrays, with_process
 from phloem.model.record import SiteModel
@@ -144,9 +145,16 @@ def test_complex_eigenvalues():
     compare(replace(random_case(4, 30, 4, 1), model=model), 1e-12, 1e-9)
 
 
-@pytest.mark.parametrize("precision, bound", [("float64", 1e-12), ("float32", 1e-5)])
-@pytest.mark.parametrize("shape", ["caterpillar", "balanced"])
-def test_long_trees_are_rescaled(precision, bound, shape):
+@pytest.mark.parametrize(
+    "shape, precision, bound",
+    [
+        ("caterpillar", "float64", 1e-12),
+        ("balanced", "float32", 1e-5),
+        pytest.param("caterpillar", "float32", 1e-5, marks=LATER),
+        pytest.param("balanced", "float64", 1e-12, marks=LATER),
+    ],
+)
+def test_long_trees_are_rescaled(shape, precision, bound):
     """Enough tips that unscaled messages would leave the numbers of either precision."""
     case = random_case(90, 3, 20, 1, precision, shape=shape, mean_length=1.0)
     from phloem.pruning.gpu.evaluator import GpuEvaluator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from gpu.conftest import LATER
 from phloem.analysis import distance, distance_source
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis
 from phloem.analysis.distance_source import choose_devices
@@ -42,14 +44,19 @@ def no_host_matrix(monkeypatch):
         monkeypatch.setattr(distance, name, refused)
 
 
-@pytest.mark.parametrize("method", ["upgma", "complete", "nj"])
+OPTIONS = (
+    {},
+    {"distance": "tn93", "deletion": "complete"},
+    {"distance": "f84", "ambiguity": "partial"},
+    {"model": "HKY{2}+F{0.3,0.2,0.2,0.3}"},
+)
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"distance": "tn93", "deletion": "complete"},
-        {"distance": "f84", "ambiguity": "partial"},
-        {"model": "HKY{2}+F{0.3,0.2,0.2,0.3}"},
+    ("options", "method"),
+    [  # every distance by one method, and every method by one distance
+        pytest.param(options, method, marks=LATER if options and method != "nj" else [])
+        for options, method in product(OPTIONS, ("upgma", "complete", "nj"))
     ],
 )
 def test_tree_and_support_are_the_cpus(fasta, method, options, request):

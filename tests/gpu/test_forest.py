@@ -113,26 +113,26 @@ SIZES = [(8, 60, 4, 2), (6, 25, 20, 1), (3, 20, 4, 1), (5, 30, 61, 1)]
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("size", SIZES)
 def test_a_walk_of_several_chains(size, lazy, poisoned):
-    case, n_steps = random_case(*size, ascertained=size[0] == 6), 6 if size[2] > 4 else steps(12, 7)
+    case, n_steps = random_case(*size, ascertained=size[0] == 6), steps(6, 3) if size[2] > 4 else steps(12, 5)
     forest, _ = walk(case, 3, n_steps, seed=size[0], lazy=lazy)
     assert not forest.chains.trees.stale.any() or lazy
 
 
 def test_without_distinct_columns_and_in_blocks_of_states(poisoned):
     case = random_case(5, 20, 4, 2)
-    walk(replace(case, problem=replace(case.problem, repeats=False)), 2, 6, seed=1)
-    walk(random_case(4, 9, 122, 1), 2, 3, seed=2)
+    walk(replace(case, problem=replace(case.problem, repeats=False)), 2, steps(6, 3), seed=1)
+    walk(random_case(4, 9, 122, 1), 2, steps(3, 2), seed=2)
 
 
 @pytest.mark.parametrize(
     "size, mixture", [pytest.param((6, 30, 4, 3), (2, 1), marks=LATER), ((5, 20, 20, 4), (2, 2))]
 )
 def test_mixtures(size, mixture, poisoned):
-    walk(random_case(*size), 2, 6, seed=6, mixture=mixture)
+    walk(random_case(*size), 2, steps(6, 3), seed=6, mixture=mixture)
 
 
 def test_float32(poisoned):
-    walk(random_case(6, 40, 4, 2, "float32"), 2, 6, seed=3, bound=1e-6)
+    walk(random_case(6, 40, 4, 2, "float32"), 2, steps(6, 3), seed=3, bound=1e-6)
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -140,7 +140,7 @@ def test_columns_are_numbered_as_from_scratch(lazy):
     from phloem.pruning.cpu.chain_state import COLUMNS_IN, LEFT, ROWS, SIZE
     from phloem.pruning.cpu.column_classes import column_classes
 
-    forest, chains = walk(random_case(9, 50, 4, 1), 2, 15, seed=5, lazy=lazy)
+    forest, chains = walk(random_case(9, 50, 4, 1), 2, steps(15, 8), seed=5, lazy=lazy)
     trees, places = forest.chains.trees, forest.chains.places
     for h, chain in enumerate(chains):
         left, right, number = children_first(chain.left, chain.right)

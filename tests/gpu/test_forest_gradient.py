@@ -63,13 +63,20 @@ def walk(case, n_chains, n_steps, seed, bound=1e-10, mixture=(1, 1), lazy=False,
     return forest, chains
 
 
-SIZES = [(8, 60, 4, 2), (7, 150, 4, 1), (6, 25, 20, 1), (3, 20, 4, 1), (2, 9, 4, 2), (5, 30, 61, 1)]
+SIZES = [
+    (8, 60, 4, 2),
+    pytest.param((7, 150, 4, 1), marks=LATER),
+    (6, 25, 20, 1),
+    (3, 20, 4, 1),
+    (2, 9, 4, 2),
+    (5, 30, 61, 1),
+]
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_walk_of_several_chains(size, poisoned):
     if size[0] > 2:
-        walk(random_case(*size, ascertained=size[0] == 6), 3, steps(4, 3), seed=size[0])
+        walk(random_case(*size, ascertained=size[0] == 6), 3, steps(4, 2), seed=size[0])
     else:
         rng, case = np.random.default_rng(1), random_case(*size)
         chain = Chain(size[0], size[2], size[3], rng)
@@ -77,7 +84,7 @@ def test_a_walk_of_several_chains(size, poisoned):
 
 
 def test_columns_that_are_numbered_late(poisoned):
-    forest, _ = walk(random_case(8, 60, 4, 2), 3, steps(4, 3), seed=3, lazy=True)
+    forest, _ = walk(random_case(8, 60, 4, 2), 3, steps(4, 2), seed=3, lazy=True)
     assert not forest.chains.trees.stale[forest.chains.trees.accepted, np.arange(3)].any()
 
 
@@ -90,7 +97,7 @@ def test_columns_that_nothing_made_stale_reach_the_device(poisoned):
 def test_without_distinct_columns_and_in_blocks_of_states(poisoned):
     case = random_case(5, 20, 4, 2)
     walk(replace(case, problem=replace(case.problem, repeats=False)), 2, steps(4, 2), seed=1)
-    walk(random_case(4, 40, 122, 1), 1, steps(3, 2), seed=2)
+    walk(random_case(4, 40, 122, 1), 1, steps(3, 1), seed=2)
 
 
 @pytest.mark.parametrize(
@@ -147,17 +154,17 @@ def test_messages_that_are_rescaled(poisoned):
 
 
 def test_float32(poisoned):
-    walk(random_case(6, 40, 4, 2, "float32"), 2, 4, seed=3, bound=1e-4)
+    walk(random_case(6, 40, 4, 2, "float32"), 2, steps(4, 2), seed=3, bound=1e-4)
 
 
 def test_company_and_history_change_no_bit():
     """What a chain finds after a walk, in company and under a mask, is what it finds alone from scratch; and
     the same once more."""
-    forest, chains = walk(random_case(7, 100, 4, 2), 3, steps(4, 2), seed=4)
+    forest, chains = walk(random_case(7, 100, 4, 2), 2, steps(4, 2), seed=4)
     together = forest.gradient()
     assert np.array_equal(forest.gradient(), together)
     for h, chain in enumerate(chains):
-        mask = np.arange(3) == h
+        mask = np.arange(2) == h
         assert np.array_equal(forest.gradient(mask)[h], together[h])
         alone = copy_of(forest, chain, h)
         assert np.array_equal(alone.gradient()[0], together[h])
@@ -249,19 +256,20 @@ def compare_numbers(forest, problem, chains, mask, bound):
 
 
 @pytest.mark.parametrize(
-    "size, mixture", [((7, 60, 4, 2), (1, 1)), ((6, 30, 4, 3), (2, 1)), ((5, 20, 20, 4), (2, 2))]
+    "size, mixture",
+    [((7, 60, 4, 2), (1, 1)), pytest.param((6, 30, 4, 3), (2, 1), marks=LATER), ((5, 20, 20, 4), (2, 2))],
 )
 def test_numbers_of_models(size, mixture, poisoned):
     case = random_case(*size, invariant=0.1, ascertained=size[0] == 7)
-    walk(case, 2, steps(3, 2), seed=9, mixture=mixture, compare=compare_numbers)
+    walk(case, 2, steps(3, 1), seed=9, mixture=mixture, compare=compare_numbers)
 
 
 def test_numbers_of_models_in_blocks_of_states_and_of_branches(poisoned, monkeypatch):
     from phloem.pruning.gpu import gradient
 
-    walk(random_case(4, 40, 122, 1), 1, 2, seed=2, compare=compare_numbers)
+    walk(random_case(4, 40, 122, 1), 1, steps(2, 1), seed=2, compare=compare_numbers)
     monkeypatch.setattr(gradient, "ADJOINT_BYTES", 2000)  # a few branches at a time
-    walk(random_case(6, 30, 4, 2), 2, 2, seed=5, compare=compare_numbers)
+    walk(random_case(6, 30, 4, 2), 2, steps(2, 1), seed=5, compare=compare_numbers)
 
 
 def test_models_without_a_real_eigensystem(poisoned):

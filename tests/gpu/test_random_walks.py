@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu.conftest import LATER, steps
 from gpu.random_problems import random_case, random_model, random_topology
 from oracle.small_problems import with_process
 from phloem.errors import DeviceError, NumericalError
@@ -90,12 +91,12 @@ def walk(case, size, n_steps, seed, bound=1e-11):
     return gpu
 
 
-SIZES = [(8, 140, 4, 1), (6, 25, 20, 1), (7, 40, 4, 2)]
+SIZES = [pytest.param((8, 140, 4, 1), marks=LATER), (6, 25, 20, 1), (7, 40, 4, 2)]
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_against_the_reference(size, poisoned):
-    walk(random_case(*size, ascertained=size[1] == 40), size, 20, seed=size[0])
+    walk(random_case(*size, ascertained=size[1] == 40), size, steps(20, 12), seed=size[0])
 
 
 def test_without_distinct_columns_or_an_eigensystem(poisoned):

@@ -68,13 +68,13 @@ def test_threads_change_nothing(tmp_path):
         run = new_run(0, observed, structure, settings, threads=threads, device="gpu")
         if threads == 3:
             run.on_device.pool.submit(time.sleep, 1.0)
-        run = advanced(run, steps(10, 6))
+        run = advanced(run, steps(10, 4))
         run.on_device.dismiss(run.shared)
         found.append((run.samples.numbers, run.state.accepted.copy(), run.state.rng.copy()))
     assert all(np.array_equal(a, b) for a, b in zip(*found))
     run = new_run(0, observed, structure, settings, threads=2, device="gpu")
     run.state.rng[2] += 1  # the control: other random numbers of one chain are seen
-    assert not np.array_equal(advanced(run, steps(10, 6)).samples.numbers, found[0][0])
+    assert not np.array_equal(advanced(run, steps(10, 4)).samples.numbers, found[0][0])
 
 
 @pytest.mark.parametrize("text", ["HKY+G4", pytest.param("LG+FO", marks=LATER)])
@@ -93,7 +93,7 @@ def test_gpus_change_nothing(text, tmp_path):
         run = new_run(0, observed, structure, settings, device="gpu")
         devices = [group.forests[0].device for group in run.on_device.groups]
         assert len(devices) == gpus and (devices[0].type == "cpu" or len(set(devices)) == gpus)
-        run = advanced(run, steps(10, 6))
+        run = advanced(run, steps(10, 4))
         run.on_device.dismiss(run.shared)
         found.append((run.samples.numbers, run.state.swaps_accepted.copy(), run.state.rng.copy()))
     assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu.conftest import LATER
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.density.parameterisation import Linkage, PartModel
@@ -56,7 +57,7 @@ def errors(run, data):
     ("parts", "linkage"),
     [
         (MIXED, Linkage("proportional")),
-        (MIXED, Linkage("unlinked")),
+        pytest.param(MIXED, Linkage("unlinked"), marks=LATER),
         (SAME, Linkage("linked", {"kappa": (("p0", "p1"),)})),
     ],
 )
