@@ -53,15 +53,12 @@ LENGTH_MOVES = {
 TOPOLOGY_MOVES = {
     name: LENGTH_MOVES[name] for name in ("nni", "learnt_nni", "learnt_tbr", "spr", "tbr", "parsimony_spr")
 }
+JC = structure_of_model(parse_model("JC", datatype="dna"))  # what is asked of trees alone needs no numbers
 
 
 def some(moves, fast) -> list:
     """Of moves of which the same is asked: the others of the slow suite only."""
     return [pytest.param(move, marks=[] if move in fast else pytest.mark.slow) for move in moves]
-
-
-# those that know splits, or go by gradients, take longest
-BLIND = [name for name in LENGTH_MOVES if name not in ("learnt_nni", "learnt_tbr", "leapfrog")]
 
 
 def length_p_values(samples, n_tips: int) -> list[float]:
@@ -78,24 +75,32 @@ def length_p_values(samples, n_tips: int) -> list[float]:
 
 @pytest.mark.parametrize(("n_tips", "n_topologies"), [pytest.param(5, 15, marks=pytest.mark.slow), (6, 105)])
 @pytest.mark.parametrize(
-    ("move", "p_extend"), [*((move, 0.5) for move in TOPOLOGY_MOVES), ("spr", 0.8), ("tbr", 0.8)]
+    "move", some([*TOPOLOGY_MOVES, "spr far", "tbr far"], ["learnt_tbr", "parsimony_spr", "spr"])
 )
-def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
+def test_topologies_are_uniform(move, n_tips, n_topologies):
+    name, far = move.removesuffix(" far"), move.endswith(" far")
     _, samples = prior_draws(
-        n_tips, 8000, move_weights=TOPOLOGY_MOVES[move], sample_every=60, p_extend=p_extend
+        n_tips,
+        8000,
+        JC,
+        move_weights=TOPOLOGY_MOVES[name],
+        sample_every=60,
+        p_extend=0.8 if far else 0.5,
     )
     assert topology_p_value(samples, n_topologies) > ACCEPT
 
 
-@pytest.mark.parametrize("move", some(LENGTH_MOVES, BLIND))
+@pytest.mark.parametrize("move", some(LENGTH_MOVES, ["node_slider", "tree_multiplier", "tbr"]))
 def test_branch_lengths_follow_the_gamma_dirichlet_prior(move):
-    _, samples = prior_draws(5, 6000, move_weights=LENGTH_MOVES[move], sample_every=150)
+    _, samples = prior_draws(5, 6000, JC, move_weights=LENGTH_MOVES[move], sample_every=150)
     assert min(length_p_values(samples, 5)) > ACCEPT
 
 
 @pytest.mark.parametrize("move", some(LENGTH_MOVES, ["branch_multiplier", "spr"]))
 def test_branch_lengths_follow_the_exponential_prior(move):
-    _, samples = prior_draws(5, 4000, move_weights=LENGTH_MOVES[move], sample_every=150, priors=EXPONENTIAL)
+    _, samples = prior_draws(
+        5, 4000, JC, move_weights=LENGTH_MOVES[move], sample_every=150, priors=EXPONENTIAL
+    )
     tips = tip_lengths(samples)
     assert min(ks_p_value(tips[:, t], stats.expon(scale=0.1)) for t in range(5)) > ACCEPT
     assert ks_p_value(samples.lengths.sum(axis=1), stats.gamma(7, scale=0.1)) > ACCEPT
@@ -104,7 +109,7 @@ def test_branch_lengths_follow_the_exponential_prior(move):
 @pytest.mark.parametrize("moves", some([None, *TOPOLOGY_MOVES.values()], [None]))
 def test_tips_and_internal_branches_of_unequal_weight(moves):
     """Topology moves turn tips' branches into internal ones and back; the prior tells them apart."""
-    _, samples = prior_draws(6, 6000, move_weights=moves, sample_every=150, priors=UNEQUAL)
+    _, samples = prior_draws(6, 6000, JC, move_weights=moves, sample_every=150, priors=UNEQUAL)
     total = samples.lengths.sum(axis=1)
     share = tip_lengths(samples).sum(axis=1) / total
     assert ks_p_value(total, stats.gamma(3, scale=0.5)) > ACCEPT
@@ -122,7 +127,8 @@ def test_simplexes_follow_their_dirichlet_priors(move):
 
 def test_a_dirichlet_prior_that_is_not_flat():
     priors = Priors(exchangeability=2.0, frequency=5.0)
-    names, samples = prior_draws(3, 6000, priors=priors, sample_every=300)
+    weights = {"relative_rates_dirichlet": 1, "frequencies_dirichlet": 1}
+    names, samples = prior_draws(3, 6000, priors=priors, move_weights=weights, sample_every=60)
     assert ks_p_value(samples.numbers[:, 2 + names.index("r(C<->T)")], stats.beta(2, 10)) > ACCEPT
     assert ks_p_value(samples.numbers[:, 2 + names.index("pi(C)")], stats.beta(5, 15)) > ACCEPT
 
@@ -132,7 +138,10 @@ CHOSEN = ("rates=dirichlet(1,2,3,4,5,6)", "frequencies=dirichlet(5,1,1,2)", "alp
 
 def test_priors_of_single_blocks():
     priors = Priors(others=(*CHOSEN, "p_invariable=beta(2,5)"))
-    names, samples = prior_draws(3, 6000, gtr(p_invariable=True), priors=priors, sample_every=300)
+    moves = ("relative_rates_dirichlet", "frequencies_dirichlet", "alpha_multiplier", "p_invariable_slider")
+    names, samples = prior_draws(
+        3, 6000, gtr(p_invariable=True), priors=priors, move_weights=dict.fromkeys(moves, 1), sample_every=120
+    )
     wanted = {
         "r(A<->G)": stats.beta(2, 19),
         "r(G<->T)": stats.beta(6, 15),
@@ -188,7 +197,7 @@ def test_shares_of_many_follow_their_prior():
     structure = structure_of_model(parse_model("Poisson+FO+G4", datatype="protein"))
     weights = {"joint_normal": 3, "branch_multiplier": 1}
     names, samples = prior_draws(
-        3, 4000, structure, move_weights=weights, sample_every=400, n_chains=2, heating=0.5
+        3, 3000, structure, move_weights=weights, sample_every=300, n_chains=2, heating=0.5
     )
     draws = {name: samples.numbers[:, 2 + i] for i, name in enumerate(names)}
     laws = {"alpha": stats.expon(), "TL": stats.gamma(1, scale=10)}
@@ -239,7 +248,7 @@ def test_every_set_of_branch_lengths_follows_the_prior():
 
 
 def test_all_moves_and_heated_chains_together():
-    names, samples = prior_draws(6, 8000, gtr(p_invariable=True), n_chains=4, heating=0.5, sample_every=150)
+    names, samples = prior_draws(6, 5000, gtr(p_invariable=True), n_chains=4, heating=0.5, sample_every=150)
     assert topology_p_value(samples, 105) > ACCEPT
     assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
     assert ks_p_value(samples.numbers[:, 2 + names.index("r(A<->G)")], stats.beta(1, 5)) > ACCEPT
@@ -278,7 +287,7 @@ def test_topologies_with_some_splits_are_uniform(move):
     taxa = tuple(f"t{i}" for i in range(6))
     for constraints, n_topologies in (((CONSTRAINTS[0],), 15), (CONSTRAINTS, 3), (((0, 2, 5),), 9)):
         _, samples = prior_draws(
-            6, 6000, move_weights=weights, sample_every=60, constraints=constraints, n_chains=2
+            6, 6000, JC, move_weights=weights, sample_every=60, constraints=constraints, n_chains=2
         )
         assert topology_p_value(samples, n_topologies) > ACCEPT
         sides = {frozenset(c) for c in constraints}
@@ -295,7 +304,7 @@ def test_topologies_with_some_splits_are_uniform(move):
     ],
 )
 def test_loose_constraints_leave_all_others_as_probable(asked, n_topologies):
-    _, samples = prior_draws(6, 6000, sample_every=60, n_chains=2, **asked)
+    _, samples = prior_draws(6, 6000, JC, sample_every=60, n_chains=2, **asked)
     assert topology_p_value(samples, n_topologies) > ACCEPT
 
 
@@ -312,6 +321,6 @@ def splits_of(samples, taxa) -> list[set[frozenset[int]]]:
 def test_a_sampler_that_forgets_the_splits_is_noticed(monkeypatch):
     right = start.split_rules
     monkeypatch.setattr(start, "split_rules", lambda asked, n_tips: right(Constraints(), n_tips))
-    _, samples = prior_draws(6, 3000, sample_every=60, constraints=(CONSTRAINTS[0],))
+    _, samples = prior_draws(6, 3000, JC, sample_every=60, constraints=(CONSTRAINTS[0],))
     counts = topology_table(samples.tree_sample(tuple(f"t{i}" for i in range(6)))).of_tree
     assert len(np.unique(counts)) == 105
