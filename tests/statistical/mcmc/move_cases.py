@@ -222,7 +222,7 @@ def features(states: Sequence[State]) -> np.ndarray:
     return np.stack(found, axis=1).astype(float).round(12)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def states_of(support: str, n: int, seed: int) -> tuple[list[State], np.ndarray]:
     """Draws of the distribution, the same for all moves of a kind, and their features."""
     rng, numbers = np.random.default_rng(seed), SUPPORTS.get(support, NONE)
