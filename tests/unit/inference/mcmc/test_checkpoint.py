@@ -47,22 +47,27 @@ def traces(folder: Path, name: str) -> list[str]:
     return history + [(folder / f"{name}.run{r}.{kind}").read_text() for r in (1, 2) for kind in "pt"]
 
 
-def test_a_resumed_run_continues_bit_for_bit(tmp_path):
-    run_here(tmp_path / "whole", chains())
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    """What one thread draws, and the folder of its files."""
+    folder = tmp_path_factory.mktemp("usual")
+    return run_here(folder / "one", chains(threads=1)), folder
+
+
+def test_a_resumed_run_continues_bit_for_bit(usual, tmp_path):
     run_here(tmp_path / "parts", chains(generations=2000, tuning_generations=chains().tuning))
     again = run_here(tmp_path / "parts", chains())
     assert again.resumed_at == 2000
-    assert traces(tmp_path, "whole") == traces(tmp_path, "parts")
+    assert traces(usual[1], "one") == traces(tmp_path, "parts")
 
 
-def test_threads_do_not_change_numbers(tmp_path):
-    run_here(tmp_path / "one", chains(threads=1))
+def test_threads_do_not_change_numbers(usual, tmp_path):
     run_here(tmp_path / "two", chains(threads=2))
-    assert traces(tmp_path, "one") == traces(tmp_path, "two")
+    assert traces(usual[1], "one") == traces(tmp_path, "two")
 
 
-def test_another_seed_changes_them(tmp_path):
-    a, b = run_here(tmp_path / "a", chains()), run_here(tmp_path / "b", chains(seed=5))
+def test_another_seed_changes_them(usual, tmp_path):
+    a, b = usual[0], run_here(tmp_path / "b", chains(seed=5))
     assert not np.array_equal(a.runs[0].samples.numbers, b.runs[0].samples.numbers)
     assert not np.array_equal(a.runs[0].samples.numbers[1:], a.runs[1].samples.numbers[1:])
 
@@ -71,7 +76,7 @@ SETS = ["--partitions", str(PRIMATES.with_suffix(".partitions")), "--linkage", "
 
 
 STONES = ["--stepping-stone", "20"]
-KILLED = [([], 20000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 20000)]
+KILLED = [([], 8000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 8000)]
 
 
 def kill(command: list[str], folder: Path, trace: Path) -> None:

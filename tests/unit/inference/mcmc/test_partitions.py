@@ -79,7 +79,12 @@ def largest_difference(n_tips: int, parts, linkage=None, generations: int = 300,
     return worst, run
 
 
-@pytest.mark.parametrize("n_tips", [3, 4, 5, 12, 30, 64])
+def tips(fast, all_of_them) -> list:
+    """Numbers of taxa; those between others of the slow suite."""
+    return [pytest.param(n, marks=[] if n in fast else pytest.mark.slow) for n in all_of_them]
+
+
+@pytest.mark.parametrize("n_tips", tips((3, 4, 12, 64), (3, 4, 5, 12, 30, 64)))
 @pytest.mark.parametrize(
     "one",
     [
@@ -137,7 +142,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("n_tips", [3, 5, 12, 30])
+@pytest.mark.parametrize("n_tips", tips((3, 12), (3, 5, 12, 30)))
 @pytest.mark.parametrize("linkage", [LINKED, PROPORTIONAL, UNLINKED], ids=lambda x: x.lengths)
 @pytest.mark.parametrize("case", CASES)
 def test_walks_over_partitions(case, linkage, n_tips):

@@ -79,7 +79,10 @@ def alone():
     return sampled(1)
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 8, 9])
+# Runs or chains in unequal shares, and one left over; the others of the slow suite.
+@pytest.mark.parametrize(
+    "size", [pytest.param(n, marks=[pytest.mark.slow] * (n in (2, 8))) for n in (2, 3, 5, 8, 9)]
+)
 def test_samples_and_states_do_not_depend_on_the_number_of_ranks(alone, size):
     found = sampled(size)
     assert len(found.runs[0].samples.generation) == 61 and found.diagnosis == alone.diagnosis
