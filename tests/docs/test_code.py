@@ -64,7 +64,8 @@ def small(words: list[str]) -> list[str]:
     extra = ["--radius", "1"] if no_patience else SMALL.get(command, "").split()
     for option, instead in SMALL_WITH.items():
         extra += instead.split() if option in words else []
-    if command == "ml" and "--model auto" in " ".join(words) and "--model-set" not in words:
+    chosen = re.search("--model (auto|MF)", " ".join(words))
+    if command == "ml" and chosen and "--model-set" not in words:
         extra += ["--model-set", "JC,HKY", "--rate-set", "E,G4"]
     known = {name for one in getattr(COMMANDS.get(command), "params", ()) for name in one.opts}
     extra += ["--redo"] if "--redo" in known and "--redo" not in words else []
