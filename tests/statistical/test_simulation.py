@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -93,19 +94,23 @@ def setting(name: str):
     return text, model_for_alphabet(model, states), states
 
 
+@cache
+def drawn_for(name: str) -> Alignment:
+    text, model, states = setting(name)
+    return simulate_alignment(tree_of(text), model, N_SITES, seed=3, states=states)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_patterns_have_their_probabilities(name):
     text, model, states = setting(name)
-    drawn = simulate_alignment(tree_of(text), model, N_SITES, seed=3, states=states)
-    assert p_value(drawn, probabilities(text, model, states), model.unseen) > 1e-3
+    assert p_value(drawn_for(name), probabilities(text, model, states), model.unseen) > 1e-3
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_wrong_branch_lengths_are_noticed(name):
     text, model, states = setting(name)
-    drawn = simulate_alignment(tree_of(text), model, N_SITES, seed=3, states=states)
     wrong = text.replace("0.3", "0.36")
-    assert p_value(drawn, probabilities(wrong, model, states), model.unseen) < 1e-6
+    assert p_value(drawn_for(name), probabilities(wrong, model, states), model.unseen) < 1e-6
 
 
 @pytest.mark.parametrize(
