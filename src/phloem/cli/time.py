@@ -385,11 +385,13 @@ def _routes(result: TimeResult):
     found = result.routes[:SHOWN_ROUTES]
     more = f"; {len(result.routes) - len(found)} more in the table" if len(found) < len(result.routes) else ""
     table = Table(title=f"Routes of the trait{more}", title_justify="left", pad_edge=False)
-    for name in ("route", "probability", "ESS", "Bayes factor", "rate", "changes", "95% HPD"):
-        table.add_column(name, justify="left" if name == "route" else "right")
+    table.add_column("route", overflow="fold")
+    for name in ("proba-\nbility", "ESS", "Bayes\nfactor", "rate", "changes", "95% HPD"):
+        table.add_column(name, justify="right")
     for r in found:
         there = ("", "", "")
         if r.probability is not None:
-            there = (f"{r.probability:.3f}", f"{r.ess:.0f}", f"{r.bayes_factor:.3g}")
+            ess = f"{r.ess:.0f}" if r.ess == r.ess else "–"  # in all draws, or in none
+            there = (f"{r.probability:.3f}", ess, f"{r.bayes_factor:.3g}")
         table.add_row(r.name, *there, f"{r.rate:.3g}", f"{r.changes:.3g}", f"{r.low:.0f} … {r.high:.0f}")
     return table
