@@ -9,7 +9,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 import numpy as np
 
 from phloem.clustering.starting_tree import starting_tree
-from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates, shown_year
 from phloem.errors import InputError, InputWarning, in_file, shown_file
 from phloem.io.alignment import read_alignment
@@ -120,19 +119,23 @@ class DatedInput:
 
 def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
     """Read all of it; InputErrors name file, line and taxon."""
-    try:
-        tree = read_tree(options.tree, options.index, allow_negative=True) if options.tree else None
-    except InputError:
-        if options.alignment is not None or not _is_alignment(options.tree):
-            raise
-        tree, options = None, replace(options, tree=None, alignment=options.tree)
-    alignment = None if options.alignment is None else _alignment(options)
-    if options.tree is not None and tree is not None:
-        tree = _without_negative(tree, options.tree)
-        require_lengths(tree, file=options.tree)
+    file, tree, alignment = options.tree, None, None
+    if options.alignment is not None:
+        alignment = read_alignment(options.alignment, datatype=options.datatype)
+    if file is not None:
+        try:
+            tree = read_tree(file, options.index, allow_negative=True)
+        except InputError:
+            with suppress(InputError):
+                alignment = alignment or read_alignment(file, datatype=options.datatype)
+            if alignment is None or options.alignment is not None:
+                raise
+    if file is not None and tree is not None:
+        tree = _without_negative(tree, file)
+        require_lengths(tree, file=file)
         if alignment is not None:
-            tree = match_taxa(tree, alignment.taxa, file=options.tree)
-        origin = options.tree
+            tree = match_taxa(tree, alignment.taxa, file=file)
+        origin = file
     elif alignment is not None:
         made = starting_tree(alignment)
         tree, origin = made.tree, made.origin
@@ -145,13 +148,6 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
     return DatedInput(tree, dates, origin, sites)
 
 
-def _is_alignment(file: str | None) -> bool:
-    with suppress(InputError), warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)
-        return file is not None and read_alignment(file).n_taxa > 0
-    return False
-
-
 def _without_negative(tree: Tree, file: str) -> Tree:
     """Lengths that neighbour joining made negative as zero, with a warning."""
     negative = int((tree.lengths < 0).sum())
@@ -160,11 +156,6 @@ def _without_negative(tree: Tree, file: str) -> Tree:
     told = f"{shown_file(file)}: {negative:,} branches have negative lengths, which count as zero"
     warnings.warn(told, InputWarning, stacklevel=3)
     return replace(tree, lengths=np.where(tree.lengths < 0, 0.0, tree.lengths))
-
-
-def _alignment(options: DatedTreeOptions) -> Alignment:
-    assert options.alignment is not None
-    return read_alignment(options.alignment, datatype=options.datatype)
 
 
 def shown_dates(dates: TipDates) -> list[str]:

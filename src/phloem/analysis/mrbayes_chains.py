@@ -14,7 +14,7 @@ _REAL = ("temp", "burninfrac", "stopval", "minpartfreq", "alpha")
 _DEFAULTS: dict[str, Any] = {
     "ngen": 1_000_000, "samplefreq": 500, "diagnfreq": 5000, "burninfrac": 0.25, "burnin": 0, "stopval": 0.05,
     "relburnin": "yes", "stoprule": "no", "minpartfreq": 0.1, "diagnstat": "avgstddev",
-    "nsteps": 50, "alpha": 0.4,
+    "nsteps": 50, "alpha": 0.4, "nswaps": 1,
 }  # fmt: skip
 _NO_MEANING_TEXT = """
 printfreq printall printmax allchains allcomps redirect runidseed ordertaxa checkpoint checkfreq savebrlens
@@ -161,13 +161,15 @@ class Chains:
 
     def _swap_every(self) -> int | None:
         """Generations between swaps: nswaps of them every swapfreq are one every swapfreq / nswaps."""
-        wanted, every = self.get("nswaps") or 1, self.get("swapfreq")
+        wanted, every = self.get("nswaps"), self.get("swapfreq")
         if wanted == 1:
             return every
-        if (every or 1) % wanted:
+        every = every or 1
+        if wanted == 0 or every % wanted:
             _, option, command = self.values["nswaps"]
-            told = f"nswaps={wanted} every {every or 1} generations: swaps are tried one at a time"
-            raise command.error(told, f"Choose a swapfreq that {wanted} divides.", option.line)
+            told = f"nswaps={wanted} every {every} generations: swaps are tried one at a time"
+            hint = f"Choose a swapfreq that {wanted} divides." if wanted else "Leave it out."
+            raise command.error(told, hint, option.line)
         return every // wanted
 
     def _burn_in(self) -> float | None:

@@ -19,11 +19,11 @@ from phloem.tree.match import folded, likely_name
 
 Undated = Literal["error", "unknown"]
 
+_BETWEEN = r"[_|@/ ]"
 _LAST_FIELD = re.compile(
-    r"(?:^|[_|@/ ])"
+    rf"(?:^|{_BETWEEN})"
     r"(\d{4}([-/])[\dX]{1,2}(?:\2[\dX]{1,2})?|\d{1,2}-[A-Za-z]{3}-\d{4}|-?\d{1,9}(?:\.\d{1,20})?)$"
 )
-_BETWEEN = r"[_|@/ ]"
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[.-]\d[\d-]*)?")  # what looks like a date wherever it stands
 _SHOWN = 3
 
@@ -72,8 +72,8 @@ def dates_from_names(
         ) from None
     found: dict[str, tuple[int, DateRange]] = {}
     without = []
+    by_field = delimiter is not None or (pattern is None and field != -1)
     for taxon in taxa:
-        by_field = delimiter is not None or (pattern is None and field != -1)
         text = _field(taxon, delimiter, field) if by_field else _matched(taxon, expression)
         if text is None:
             without.append(taxon)

@@ -270,6 +270,7 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("propset x=1;", "PROPSET"),
         ("mcmc nswaps=2;", "nswaps=2 every 1 generations"),
         ("mcmc nswaps=3 swapfreq=10;", "nswaps=3 every 10 generations"),
+        ("mcmc nswaps=0;", "nswaps=0 every 1 generations"),
         ("mcmc starttree=nj;", "starttree=nj"),
         ("prset brlenspr=clock:uniform; mcmc starttree=parsimony;", "starttree=parsimony is not"),
         ("mcmc ngen=1e6;", "ngen is no whole number"),

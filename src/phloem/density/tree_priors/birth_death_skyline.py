@@ -12,7 +12,7 @@ from phloem.density.terms.term import Family
 from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors import epochs
 from phloem.density.tree_priors.epochs import OF_EPIDEMIC, add_epochs, laid_out
-from phloem.density.tree_priors.serial_birth_death import removal, samples
+from phloem.density.tree_priors.serial_birth_death import REMOVAL_PRIOR, removal, samples
 from phloem.density.tree_priors.tree_prior import (
     ORIGIN_GAP,
     REMOVAL,
@@ -49,7 +49,7 @@ def _parameters(scale, options) -> Parameters:
         REPRODUCTION: LogNormal(0.0, 1.0),
         "becoming_uninfectious_rate": LogNormal(float(np.log(ending)), 1.5),
         "sampling_proportion": Uniform(0.0, 1.0),
-        REMOVAL: Uniform(0.0, 1.0),
+        **REMOVAL_PRIOR,
         ORIGIN_GAP: Exponential(5.0 / scale.time),
     }
     header = (float(options.get("sampled") or 0.0), ends, OF_EPIDEMIC, 0.0, 0.0)

@@ -33,6 +33,10 @@ def of_rates(scale) -> tuple[tuple[Block, ...], dict[str, Family]]:
     return blocks, {name: Exponential(0.5 / start) for name, start in zip(names, starts)}
 
 
+REMOVAL_PRIOR: dict[str, Family] = {REMOVAL: Uniform(0.0, 1.0)}
+"""Of a number that is there only where another is given, so that errors name it among those that may be."""
+
+
 def removal(options) -> tuple[tuple[Block, ...], float]:
     """The block of the probability that a sample ends its lineage, where that has a prior, and ENDS."""
     if not options.get(REMOVAL):
@@ -61,7 +65,7 @@ def _parameters(scale, options) -> Parameters:
     (*rates, gap), priors = of_rates(scale)
     own, ends = removal(options)
     header = (float(options.get("sampled") or 0.0), ends, BY_RATES, 0.0, 0.0)
-    return laid_out(header, (*rates, *own, gap), priors | {REMOVAL: Uniform(0.0, 1.0)}, options)
+    return laid_out(header, (*rates, *own, gap), priors | REMOVAL_PRIOR, options)
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:

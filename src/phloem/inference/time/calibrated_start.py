@@ -91,7 +91,7 @@ def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[
     known = [clade for clade in clades if clade.age is not None and not clade.above]
     nodes = {clade: ancestor_of(tree, clade, taxa) for clade in known}
     begins = likely_beginning(clades)
-    possible = all(_possible(clade, tree.heights[node]) for clade, node in nodes.items())
+    possible = all(clade.log_density(tree.heights[node]) > -np.inf for clade, node in nodes.items())
     if possible and tree.heights[tree.order[-1]] < begins:
         return tree
     heights, floor = tree.heights.copy(), tree.heights.copy()
@@ -132,10 +132,3 @@ def ancestor_of(tree: DatedTree, clade: Clade, taxa: Sequence[str]) -> int:
         if tree.parent[x] >= 0:
             missing[tree.parent[x]] += missing[x]
     raise AssertionError("taxa of a clade are tips")
-
-
-def _possible(clade: Clade, age: float) -> bool:
-    if isinstance(clade.age, float):
-        return age == clade.age
-    above = age - clade.offset
-    return above >= 0 and bool(np.isfinite(clade.age.log_density(np.array([above]))))  # type: ignore[union-attr]

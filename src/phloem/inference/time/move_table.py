@@ -187,7 +187,7 @@ def chosen_moves(
         of_routes = OF_ROUTES.get(block.name) if model.trait and model.trait.few else None
         own_moves = of_routes or OF_SUPPORT[block.support]
         if of_routes and traits.CLOCK in model.fixed:
-            own_moves = tuple(m for m in of_routes if not m.name.endswith(route_moves.ALONE))
+            own_moves = tuple(m for m in of_routes if m not in route_moves.ALONE)
         for m in own_moves if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
             width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning

@@ -102,9 +102,4 @@ def _of_ages(run: Run, s: int) -> Iterator[float]:
     if not set_ancestors(state.left[s], state.right[s], order, known, model.n_tips, counts, ancestors):
         yield -math.inf
     for clade, node in zip(model.clades, ancestors):
-        if clade.age is not None:
-            age = state.heights[s, node] - clade.offset + model.above(clade, state.values[s])
-            if isinstance(clade.age, float):
-                yield 0.0 if age == clade.age else -math.inf
-            else:
-                yield float(clade.age.log_density(np.array([age])))
+        yield clade.log_density(state.heights[s, node] + model.above(clade, state.values[s]))

@@ -110,16 +110,12 @@ def of_routes_alone(p):
     return ratio + _clock_for(p, p.first - 1, before, _total(p.numbers, routes))
 
 
-OF_SET = tuple(
-    Move(name, ("choice",), move, 1)
-    for name, move in (("flip", flip), ("flip_alone", flip_alone), ("swap", swap))
+FLIP, SWAP = Move("flip", ("choice",), flip, 1), Move("swap", ("choice",), swap, 1)
+FLIP_ALONE = Move("flip_alone", ("choice",), flip_alone, 1)
+RATE, RATE_ALONE, RATE_OF_OTHERS = (
+    Move(move.__name__, ("positive",), move, 1, 0.811, 0.25, (1e-3, 20.0))
+    for move in (of_routes, of_routes_alone, of_others)
 )
-OF_RATES = tuple(
-    Move(name, ("positive",), move, 1, 0.811, 0.25, (1e-3, 20.0))
-    for name, move in (
-        ("of_routes", of_routes),
-        ("of_routes_alone", of_routes_alone),
-        ("of_others", of_others),
-    )
-)
-ALONE = "_alone"  # how names of moves end that change the clock, too
+OF_SET, OF_RATES = (FLIP, FLIP_ALONE, SWAP), (RATE, RATE_ALONE, RATE_OF_OTHERS)
+ALONE = FLIP_ALONE, RATE_ALONE
+"""Those that change the trait's clock."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -93,6 +94,15 @@ class Clade:
     above: str = ""
     outside: tuple[str, ...] = ()
     apart: bool = False
+
+    def log_density(self, age: float) -> float:
+        """Of the common ancestor's age, or of the beginning's; of a fixed one 0, and -inf of all others."""
+        if self.age is None:
+            return 0.0
+        if isinstance(self.age, float):
+            return 0.0 if age == self.age else -math.inf
+        above = age - self.offset
+        return float(self.age.log_density(np.array([above]))) if above >= 0.0 else -math.inf
 
     @property
     def constraint_text(self) -> str:

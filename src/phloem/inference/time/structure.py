@@ -235,7 +235,7 @@ def time_model(
     return TimeModel(
         space, table, reference, engine, model_from, prior, parameters, kind, taxa, tip_bounds, youngest,
         tree.clades, frozenset(known), scale, trait, priors.get(traits.CLOCK) == CTMC,
-        _fossils(prior, tree, kind, tip_bounds),
+        _fossils(prior, options, tree.clock, tip_bounds),
     )  # fmt: skip
 
 
@@ -245,16 +245,16 @@ def prior_options(prior: TreePrior, tree: TreeModel) -> dict[str, Any]:
     return dict(tree.options) | dict.fromkeys(own, True)
 
 
-def _fossils(prior: TreePrior, tree: TreeModel, kind: int, tip_bounds: np.ndarray) -> str:
+def _fossils(prior: TreePrior, options: Mapping[str, Any], clock: str, tip_bounds: np.ndarray) -> str:
     """InputError where samples may be ancestors and the clock has no rate for a branch that lasts no time."""
-    found = prior.samples(prior_options(prior, tree)) if prior.samples else ""
+    found = prior.samples(options) if prior.samples else ""
     if not found:
         return ""
     if tip_bounds.max() == 0.0:
         return "tips"  # all are of one time
-    if found == "ancestors" and kind in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE):
+    if found == "ancestors" and CLOCKS[clock] in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE):
         raise InputError(
-            f"with --clock {tree.clock} no sample is an ancestor of another",
+            f"with --clock {clock} no sample is an ancestor of another",
             hint="Choose another clock, or --fossils tips, the posterior given that none is.",
         )
     return found
