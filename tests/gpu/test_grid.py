@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import torch
 
 from gpu.conftest import INTERPRETED
 from gpu.random_problems import random_case
@@ -15,6 +14,8 @@ from phloem.hardware.ranks import Ranks
 from phloem.pruning import grid
 from phloem.pruning.grid import GridEvaluator, InThisProcess, OnRanks, cells_of, chosen, in_cells
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
+
+torch = pytest.importorskip("torch")
 
 
 def numbers(evaluator, case) -> list[np.ndarray]:

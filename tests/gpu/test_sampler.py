@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from gpu.conftest import INTERPRETED, LATER, steps
 from phloem.data.alphabet import alphabet
@@ -22,6 +21,7 @@ from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
+torch = pytest.importorskip("torch")
 SETTINGS = ChainSettings(n_chains=2, sample_every=3, tuning_generations=6)
 
 
