@@ -348,7 +348,7 @@ def source_of(settings: DistanceAnalysisSettings, progress: Progress | None) -> 
 
 def measured_alignment(settings: DistanceAnalysisSettings) -> Alignment:
     """The alignment, partly ambiguous characters kept: the distance decides what they count."""
-    return alignment_of(replace(settings, ambiguity="partial"))
+    return alignment_of(replace(settings, ambiguity="partial"), undivided=True)
 
 
 def _drawn(alignment: Alignment, columns: np.ndarray | None) -> Alignment:

@@ -11,6 +11,7 @@ from phloem.data.coding import guess_datatype
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError
 from phloem.io.alignment import read_characters
+from phloem.io.beast_xml import beast_alignments, is_beast
 from phloem.io.character_rows import CharacterRows
 from phloem.io.input_file import first_bytes
 from phloem.io.nexus import Block, is_nexus, read_blocks
@@ -20,18 +21,21 @@ from phloem.io.source_text import read_source
 from phloem.io.supermatrix import LISTED, Gene
 
 ENDINGS = ("fasta", "fas", "fa", "fna", "faa", "ffn", "phy", "phylip", "nex", "nexus", "aln")
+_START = 4096  # bytes, in which a file says what it is
 _AS_CHARACTERS = {"codon": "dna", "translated": "dna"}
 Told = Callable[[str, int, int], None]
 
 
 class NamedGene(NamedTuple):
-    """A gene that is to be read: its file, its columns as text, and where that is said, if anywhere."""
+    """A gene that is to be read: its file, its columns as text, and where that is said, if anywhere; block:
+    which alignment of a BEAST file it is."""
 
     name: str
     file: str
     columns: str = "all"
     source: str | None = None
     line: int | None = None
+    block: str | None = None
 
 
 def alignments_in(folder: str) -> dict[str, str]:
@@ -58,21 +62,23 @@ def alignments_in(folder: str) -> dict[str, str]:
 
 
 def named_genes(sources: Sequence[str]) -> list[NamedGene]:
-    """Genes of folders, of alignment files, and of NEXUS files whose CHARSETs name others (IQ-TREE's
-    `charset a = gene.fasta: 1-300;`), in this order. Errors: InputError with file and line."""
+    """Genes of folders, of alignment files, of BEAST files with several alignments, and of NEXUS files whose
+    CHARSETs name others (IQ-TREE's `charset a = gene.fasta: 1-300;`), in this order. Errors: InputError with
+    file and line."""
     return [one for source in sources for one in _named(source)]
 
 
 def read_genes(named: Sequence[NamedGene], datatype: str | None, told: Told) -> list[Gene]:
     """Their characters. datatype: of all, None: declared, or guessed of each. told: (name, number, of how
     many), as they are read. Errors: InputError with file and line."""
-    read, found = dict[str, CharacterRows](), []
+    read, found = dict[tuple[str, str | None], CharacterRows](), []
     for number, one in enumerate(named, 1):
         told(one.name, number, len(named))
-        if one.file not in read:
-            read = {one.file: read_characters(one.file, quiet=True)}
+        place = one.file, one.block
+        if place not in read:
+            read = {place: read_characters(one.file, one.block, quiet=True)}
         try:
-            found.append(_gene(one, read[one.file], datatype))
+            found.append(_gene(one, read[place], datatype))
         except InputError as error:
             error.file, error.line = one.source or one.file, one.line
             raise
@@ -102,7 +108,10 @@ def _named(source: str) -> list[NamedGene]:
     """The genes of a source."""
     if os.path.isdir(source):
         return [NamedGene(name, file) for name, file in alignments_in(source).items()]
-    blocks = _blocks(source) if is_nexus(first_bytes(source, 64).decode("latin-1")) else []
+    start = first_bytes(source, _START).decode("latin-1")
+    if is_beast(start) and len(ids := beast_alignments(read_source(source))) > 1:
+        return [NamedGene(name, source, block=name) for name in ids]
+    blocks = _blocks(source) if is_nexus(start) else []
     if not blocks or _has_characters(blocks):
         return [NamedGene(os.path.splitext(os.path.basename(source.removesuffix(".gz")))[0], source)]
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Literal
@@ -12,16 +13,18 @@ from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa
 from phloem.data.alphabet import canonical_kind
 from phloem.data.doublets import pairs_not_said
 from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
+from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.alignment import (
+    one_alignment,
     part_alignment,
-    read_alignment,
     read_characters,
     read_scheme,
     require_stop_codons,
 )
 from phloem.io.alignment_text import PhylipLayout
+from phloem.io.character_rows import CharacterRows
 from phloem.io.partitions import listed_partitions
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
@@ -111,8 +114,9 @@ def reading_identity(options: DataOptions) -> dict[str, object]:
     return found
 
 
-def alignment_of(options: DataOptions, quiet: bool = False) -> Alignment:
-    """Read the alignment that the options name, as one part. quiet: as in `parts_of`."""
+def alignment_of(options: DataOptions, quiet: bool = False, undivided: bool = False) -> Alignment:
+    """Read the alignment that the options name, as one part. quiet: as in `parts_of`. undivided: parts are no
+    matter here, so that none are spoken of."""
     if options.partitioned:
         said = "--partitions" if options.partitions is not None else "--part"
         raise InputError(f"this analysis has one part, and {said} gives several", hint="Leave it out.")
@@ -124,17 +128,34 @@ def alignment_of(options: DataOptions, quiet: bool = False) -> Alignment:
             raise InputError(
                 f"--{name} is about --partitions", hint="Add --partitions FILE, or leave it out."
             )
-    return read_alignment(
-        options.alignment,
-        datatype=options.datatype,
-        genetic_code=options.genetic_code,
-        stop_codons=options.stop_codons,
-        ambiguity=options.ambiguity,
-        sites=options.sites,
-        block=options.block,
-        phylip_layout=options.phylip_layout,
-        quiet=quiet,
-    )
+    characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
+    if not (quiet or undivided or options.sites):
+        _tell_of_parts(characters)
+    return one_alignment(characters, _coding(options), options.sites)
+
+
+def _coding(options: DataOptions) -> Coding:
+    return Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
+
+
+def _tell_of_parts(characters: CharacterRows) -> None:
+    """That the file's sets of columns would be parts, where they divide all of it."""
+    named = characters.charsets
+    if len(named) < 2:
+        return
+    try:
+        sets = [parse_sites(one, characters.n_sites, characters.charsets) for one in named.values()]
+    except InputError:  # one that nobody asked for
+        return
+    if np.array_equal(np.sort(np.concatenate(sets)), np.arange(characters.n_sites)):
+        shown = ", ".join(list(named)[:3]) + (", …" if len(named) > 3 else "")
+        file = shown_file(characters.source.file or "the alignment")
+        warnings.warn(
+            f"{file}: its {len(named)} sets of columns ({shown}) are read as one; --partitions with this "
+            "file makes parts of them",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
@@ -187,7 +208,7 @@ def parts_of(
         )
     _require_datatype_used(options.datatype, scheme)
     subsets = tuple(_typed(subset, options, scheme) for subset in scheme.subsets)
-    coding = Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
+    coding = _coding(options)
     parts = tuple(
         Part(
             subset.name, part_alignment(characters, subset, coding), subset.model_text or model, subset.sites

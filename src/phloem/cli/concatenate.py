@@ -7,7 +7,9 @@ from typing import Any, Literal
 import typer
 
 SOURCES = typer.Argument(
-    ..., help="Folder of alignments, alignments, or a NEXUS file whose charsets name other files."
+    ...,
+    help="Folder of alignments, alignments, a BEAST file with several, or a NEXUS file whose charsets name "
+    "others.",
 )
 MOST_LISTED = 20  # genes
 

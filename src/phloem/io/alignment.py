@@ -73,16 +73,20 @@ def read_alignment(
     Raises InputError with file, line, column, taxon, site and remedy for anything that is wrong.
     """
     characters = read_characters(path, block, phylip_layout, quiet)
-    if characters.parts and datatype is None:
-        datatype = _part_datatype(characters, sites)
-    coding = Coding(datatype, genetic_code, stop_codons, ambiguity)
+    return one_alignment(characters, Coding(datatype, genetic_code, stop_codons, ambiguity), sites)
+
+
+def one_alignment(characters: CharacterRows, coding: Coding, sites: str | None = None) -> Alignment:
+    """The characters of a file as one alignment; sites and errors as of `read_alignment`."""
+    if characters.parts and coding.datatype is None:
+        coding = replace(coding, datatype=_part_datatype(characters, sites))
     alignment = _alignment(characters, coding, sites)
     kind = alignment.alphabet.kind
-    if genetic_code != 1 and not reads_codons(alignment):
-        message = f"genetic code {genetic_code} is chosen, and the data are read as {kind}"
+    if coding.genetic_code != 1 and not reads_codons(alignment):
+        message = f"genetic code {coding.genetic_code} is chosen, and the data are read as {kind}"
         hint = "Add --datatype codon, or leave the genetic code out."
         raise InputError(message, file=characters.source.file, hint=hint)
-    require_stop_codons(stop_codons, [kind], characters.source.file)
+    require_stop_codons(coding.stop_codons, [kind], characters.source.file)
     return alignment
 
 
@@ -105,7 +109,8 @@ def read_characters(
     """The characters of an alignment file, not yet taken for states of any kind.
 
     block, phylip_layout: as in `read_alignment`; block may also be "all", which puts the blocks of a NEXUS
-    file side by side, each a part of its data type. quiet: no warning of what a MRBAYES block asks for.
+    file, or the alignments of a BEAST file, side by side, each a part of its data type.
+    quiet: no warning of what a MRBAYES block asks for.
 
     characters = read_characters("genes.nex")
     scheme = read_scheme(characters, "genes.partitions")
@@ -138,7 +143,7 @@ def read_characters(
 def _refuse(option: str | None, name: str, source: SourceText) -> None:
     """InputError for an option that says nothing about this format."""
     if option is not None:
-        format_of = "NEXUS" if name == "--block" else "PHYLIP"
+        format_of = "NEXUS and BEAST" if name == "--block" else "PHYLIP"
         raise source.error(f"{name} is for {format_of} files, and this is none", 0, hint="Leave it out.")
 
 
@@ -207,9 +212,10 @@ def _declared_parts(characters: CharacterRows) -> Scheme:
         return make_scheme([Subset("all", np.arange(n_sites, dtype=np.int64))], n_sites, file=file)
     subsets: list[Subset] = []
     try:
-        for kind, text in characters.parts:
+        for k, (kind, text) in enumerate(characters.parts):
             number = 1 + sum(subset.datatype == kind for subset in subsets)
             name = kind if number == 1 else f"{kind}_{number}"
+            name = characters.part_names[k] if characters.part_names else name
             sites = parse_sites(text, n_sites, characters.charsets)
             subsets.append(Subset(name, sites, datatype=kind))
     except InputError as error:

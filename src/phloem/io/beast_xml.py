@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
 import numpy as np
 
+from phloem.data.coding import guess_datatype
 from phloem.errors import InputError, InputWarning, shown_file
+from phloem.io.blocks_together import together
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names
 from phloem.io.date_text import UNKNOWN, DateRange, parse_date
 from phloem.io.source_text import SourceText
@@ -56,30 +58,62 @@ def is_beast(text: str) -> bool:
 
 
 def read_beast_characters(source: SourceText, block: str | None = None) -> CharacterRows:
-    """The alignment of a BEAST file. block: its id, where there are several.
+    """The alignment of a BEAST file. block: its id where there are several, or "all": side by side, each one
+    a part of its id, taxa that one lacks missing.
 
     Raises InputError with line for damaged XML, no or several alignments, sequences of unequal lengths.
     """
     root = _parsed(source)
-    found = [one for one in root.every("alignment", "data") if any(one.every("sequence"))]
-    names = [one.attributes.get("id") or str(i + 1) for i, one in enumerate(found)]
-    if block is not None:
-        if block not in names:
-            raise source.error(
-                f"no alignment is called '{block}'", 0, hint=f"Choose {', '.join(names)[:200]}."
-            )
-        found = [found[names.index(block)]]
+    found = _alignments(root)
     if not found:
         raise source.error("the file has no sequences", 0, hint="Give the alignment as FASTA or NEXUS.")
-    if len(found) > 1:
-        hint = f"Choose one by --block: {', '.join(names)[:200]}."
-        raise source.error(f"the file has {len(found)} alignments", found[1].offset, hint=hint)
+    chosen = _chosen(source, found, block)
     _tell_unread(root, source)
-    rows = [_row(sequence, source) for sequence in found[0].every("sequence")]
+    if len(chosen) == 1:
+        return _characters(source, chosen[0])
+    names = [_id(one, found) for one in chosen]
+    return together([_characters(source, one, guess=True) for one in chosen], names)
+
+
+def beast_alignments(source: SourceText) -> list[str]:
+    """The ids of the alignments of a BEAST file, or their numbers. Raises InputError for damaged XML."""
+    found = _alignments(_parsed(source))
+    return [_id(one, found) for one in found]
+
+
+def _alignments(root: _Element) -> list[_Element]:
+    return [one for one in root.every("alignment", "data") if any(one.every("sequence"))]
+
+
+def _id(alignment: _Element, found: Sequence[_Element]) -> str:
+    return alignment.attributes.get("id") or str(found.index(alignment) + 1)
+
+
+def _chosen(source: SourceText, found: Sequence[_Element], block: str | None) -> Sequence[_Element]:
+    """The alignments to read; InputError where there are several and nothing chooses."""
+    names = [_id(one, found) for one in found]
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    if block is None and len(found) > 1:
+        raise source.error(
+            f"the file has {len(found)} alignments",
+            found[1].offset,
+            hint=f"Choose one by --block: {shown}; or all as parts: --block all --partitions declared.",
+        )
+    if block is None or block.lower() == "all":
+        return found
+    if block not in names:
+        raise source.error(f"no alignment is called '{block}'", 0, hint=f"Choose all, or one of {shown}.")
+    return [found[names.index(block)]]
+
+
+def _characters(source: SourceText, alignment: _Element, guess: bool = False) -> CharacterRows:
+    """guess: the data type where the file says none."""
+    rows = [_row(sequence, source) for sequence in alignment.every("sequence")]
     check_names(source, rows, "Give each taxon one sequence.")
     matrix, sets = character_matrix(source, rows)
-    declared = found[0].attributes.get("dataType", "").lower()
-    kind = _DATATYPES.get(declared)
+    kind = _DATATYPES.get(alignment.attributes.get("dataType", "").lower())
+    if kind is None and guess:
+        kind = guess_datatype(matrix)
     return CharacterRows(source, rows, matrix, sets, datatype=kind, format_name="BEAST XML")
 
 

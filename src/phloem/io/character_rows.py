@@ -39,7 +39,7 @@ class CharacterRows:
 
     with_sets: whether {AC} and (AC) stand for one site. charsets: named column sets, as text.
     datatype: what the file says it is, if it does; symbols: the states it lists. parts: data type and columns
-    (as text) of each part where the file says that it is mixed.
+    (as text) of each part where the file says that it is mixed; part_names: theirs, if they have any.
     """
 
     source: SourceText
@@ -52,6 +52,7 @@ class CharacterRows:
     symbols: str | None = None
     format_name: str = "FASTA"
     parts: tuple[tuple[str, str], ...] = ()
+    part_names: tuple[str, ...] = ()
 
     @property
     def n_sites(self) -> int:

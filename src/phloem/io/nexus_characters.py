@@ -11,12 +11,12 @@ from phloem.data.alphabet import columns_of
 from phloem.data.coding import FIRST_SET
 from phloem.errors import InputError, count_of
 from phloem.io.alignment_text import sequence_texts
+from phloem.io.blocks_together import together
 from phloem.io.character_rows import (
     CharacterRow,
     CharacterRows,
     character_matrix,
     check_names,
-    side_by_side,
 )
 from phloem.io.nexus import Block, quote_name, read_blocks, warn_of_line
 from phloem.io.nexus_format import NexusFormat, read_format
@@ -53,7 +53,7 @@ def read_nexus_characters(
         if dropped is not None:
             raise dropped.error("ELIMINATE cannot be read", hint="Delete it; --sites chooses sites.")
     parts = [_read_block(source, blocks, block) for block in chosen]
-    return parts[0] if len(parts) == 1 else _side_by_side(parts)
+    return parts[0] if len(parts) == 1 else together(parts)
 
 
 def _with_matrix(blocks: Sequence[Block]) -> list[Block]:
@@ -139,40 +139,6 @@ def _about(blocks: Sequence[Block], block: Block) -> list[Block]:
     own = folded(title(block) or "")
     words = [(one, link(one, "characters")) for one in blocks]
     return [one for one, word in words if word is None or folded(word.text) == own]
-
-
-def _side_by_side(parts: Sequence[CharacterRows]) -> CharacterRows:
-    """Several blocks as one matrix, each a part of its data type; taxa matched by name."""
-    source = parts[0].source
-    kinds = [part.datatype for part in parts]
-    symbols = {part.symbols for part, kind in zip(parts, kinds) if kind == "standard"}
-    if None in kinds or any(part.parts for part in parts) or len(symbols) > 1:
-        raise source.error(
-            "these blocks of characters cannot be read together",
-            parts[0].rows[0].name_start,
-            hint="Give every block one DATATYPE, and the same SYMBOLS to all of type standard.",
-        )
-    rows: dict[str, CharacterRow] = {}
-    for row in (row for part in parts for row in part.rows):
-        rows.setdefault(folded(row.taxon), CharacterRow(row.taxon, row.name_start))
-    ranges, first = [], 1
-    for part, kind in zip(parts, kinds):
-        own = {folded(row.taxon): row for row in part.rows}
-        for name, row in rows.items():
-            for piece, start in zip(*_pieces(own.get(name), row, part.n_sites)):
-                row.add(piece, start)
-        ranges.append((str(kind), f"{first}-{first + part.n_sites - 1}"))
-        first += part.n_sites
-    _, matrix, sets = side_by_side(parts)
-    return CharacterRows(
-        source, list(rows.values()), matrix, sets, with_sets=True, format_name="NEXUS",
-        symbols=next(iter(symbols), None), parts=tuple(ranges),
-    )  # fmt: skip
-
-
-def _pieces(own: CharacterRow | None, row: CharacterRow, n_sites: int) -> tuple[Sequence[str], Sequence[int]]:
-    """A block's text of a taxon, so that a site of the whole is found again; question marks without one."""
-    return (own.pieces, own.starts) if own is not None else (["?" * n_sites], [row.name_start])
 
 
 def _plain_characters(

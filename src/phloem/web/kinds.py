@@ -69,7 +69,13 @@ _ML = (
         False,
         further=True,
     ),
-    q.whole("patience", "Patience", "Tries without a better tree that end the search; 10.", None, True),
+    q.whole(
+        "patience",
+        "Patience",
+        "Tries without a better tree that end the search, twice as many on hard data; 10.",
+        None,
+        True,
+    ),
     q.whole(
         "starts", "Starts", "Searches from different trees, to see whether they find the same; 1.", None, True
     ),

@@ -103,6 +103,19 @@ def test_charsets_that_name_files(genes, tmp_path):
     assert "AA, b_c = 4-7\nCODON2, d = 8-10\n" in (tmp_path / "all.phy.partitions").read_text()
 
 
+def test_alignments_of_a_beast_file(tmp_path):
+    file = tmp_path / "x.xml"
+    row = "<sequence><taxon idref='{}'/>{}</sequence>"
+    dna, protein = row.format("a", "ACG") + row.format("b", "ACT"), row.format("b", "MK")
+    one = f"<alignment id='one' dataType='nucleotide'>{dna}</alignment>"
+    file.write_text(f"<beast>{one}<alignment id='two'>{protein}</alignment></beast>")
+    found = concatenated(tmp_path / "all.nex", file)
+    assert [(gene.name, gene.datatype) for gene in found.matrix.genes] == [("one", "dna"), ("two", "protein")]
+    assert rows_of(tmp_path / "all.nex") == {"a": "ACG??", "b": "ACTMK"}
+    file.write_text(f"<beast>{one}</beast>")
+    assert [gene.name for gene in concatenated(tmp_path / "one.nex", file).matrix.genes] == ["x"]
+
+
 def test_names_that_hardly_a_gene_has(genes, tmp_path):
     """Planted: a taxon misspelled in one of many genes."""
     many = tmp_path / "many"

@@ -62,7 +62,7 @@ def test_what_is_meant_by_the_words_and_numbers():
     assert MlSettings("x", starts=1, patience=10).effort == USUAL
     assert MlSettings("x", starts=3).effort == ("own", 3, 10)
     assert effort_line(MlSettings("x", starts=3, patience=1).effort) == (
-        "effort: 3 starts, each ended by 1 try in vain"
+        "effort: 3 starts, each ended by 1 try in vain, twice as many where few lead back"
     )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,32 @@ def test_what_goes_together(tmp_path):
         parts_of(options(tmp_path, nexus))
     dropped, _ = parts_of(options(tmp_path, "DNA, a = 1-800", unassigned_sites="drop"))
     assert len(dropped.dropped) == 98
+
+
+def test_sets_that_divide_all_columns_are_spoken_of(tmp_path):
+    def told(sets: str, **more) -> list[str]:
+        path = tmp_path / "x.nex"
+        path.write_text(
+            "#NEXUS\nbegin data; dimensions ntax=2 nchar=6; format datatype=dna;\n"
+            f"matrix a ACGTAC b ACGTAA; end;\nbegin sets; {sets} end;\n"
+        )
+        undivided = more.pop("undivided", False)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            if more.get("partitions"):
+                parts_of(DataOptions(str(path), partitions=str(path)))
+            else:
+                alignment_of(DataOptions(str(path), **more), undivided=undivided)
+        return [str(one.message) for one in found]
+
+    dividing = "charset one = 1-3; charset two = 4-.;"
+    (message,) = told(dividing)
+    assert "x.nex: its 2 sets of columns (one, two) are read as one; --partitions" in message
+    assert told("charset p1 = 1-.\\3; charset p2 = 2-.\\3; charset p3 = 3-.\\3;")
+    for other in ("charset all = 1-.;", "charset one = 1-3; charset two = 5-.;", dividing + "charset z = 1;"):
+        assert not told(other)
+    assert not told(dividing + "charset wrong = 1-99;") and not told(dividing, sites="1-3")
+    assert not told(dividing, undivided=True) and not told(dividing, partitions=True)
 
 
 def test_lines_stand_in_the_place_of_a_file(tmp_path):

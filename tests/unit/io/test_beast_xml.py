@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError, InputWarning, PhloemError
-from phloem.io.alignment import read_alignment
+from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
 from phloem.io.date_table import dates_from_table, read_dates
 from phloem.io.dates import DateReading
 
@@ -117,8 +117,43 @@ def test_bad_alignments(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
         assert read_alignment(path, block="one").n_taxa == 3
+        with pytest.raises(InputError, match="no alignment is called 'three'") as error:
+            read_alignment(path, block="three")
+    assert error.value.hint == "Choose all, or one of one, two."
     reading = DateReading(undated="unknown")
     assert not np.isfinite(dates_of_more(reading).lower[-1])
+
+
+MORE = """<alignment id="genes:2" dataType="amino acid">
+<sequence><taxon idref="d"/>MKL</sequence><sequence><taxon idref="e"/>MKV</sequence></alignment>
+<alignment id="three"><sequence><taxon idref="a"/>ACGTACGTAC</sequence></alignment>
+<patterns id"""
+
+
+@pytest.mark.filterwarnings("ignore:the file|.*of a BEAST file")
+def test_several_alignments_are_parts_by_their_ids(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text(BEAST_1.replace("<patterns id", MORE, 1))
+    rows = read_characters(path, "all")
+    assert rows.taxa == ("a", "b c", "d", "e")
+    text = rows.matrix.astype(np.uint8).tobytes().decode()
+    assert (
+        text == "ACGTACGT???ACGTACGTAC" + "ACGTACGA" + "?" * 13 + "ACGTACCAMKL" + "?" * 18 + "MKV" + "?" * 10
+    )
+    scheme = read_scheme(rows)
+    assert [(s.name, s.datatype) for s in scheme.subsets] == [
+        ("one", "dna"), ("genes:2", "protein"), ("three", "dna"),
+    ]  # fmt: skip
+    assert rows.charsets == {"one": "1-8", "genes:2": "9-11", "three": "12-21"}
+    assert part_alignment(rows, scheme.subsets[1]).alphabet.kind == "protein"
+    assert read_alignment(path, block="genes:2").taxa == ("d", "e")
+    with pytest.raises(InputError, match="the file has 3 alignments") as error:
+        read_alignment(path)
+    assert "--block all --partitions declared" in error.value.hint and error.value.line == 16
+    path.write_text(path.read_text().replace("MKV", "MK!"))
+    with pytest.raises(InputError, match="!") as error:
+        part_alignment(read_characters(path, "all"), scheme.subsets[1])
+    assert (error.value.line, error.value.taxon) == (17, "e")
 
 
 def dates_of_more(reading: DateReading):

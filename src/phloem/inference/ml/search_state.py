@@ -18,7 +18,7 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 6
+_FORM = 7
 
 
 class Ended(NamedTuple):
@@ -62,7 +62,8 @@ class Better(NamedTuple):
 @dataclass(eq=False)
 class SearchState:
     """first: what the first climb reached, from origin. place: the best tree so far, under values, the
-    model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree. known:
+    model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree; led_back:
+    of these, to it. known:
     keys of topologies that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
     starts and parsimonious trees reached. tested: keys of parts of hilltops that were put into the best tree
     in vain (fusion.Exchange.key). vain: surroundings of subtrees that no move improves (surroundings.py).
@@ -77,6 +78,7 @@ class SearchState:
     origin: str
     tries: int = 0
     in_vain: int = 0
+    led_back: int = 0
     found: list[Better] = field(default_factory=list)
     tested: set[int] = field(default_factory=set)
     vain: set[int] = field(default_factory=set)
@@ -107,6 +109,7 @@ class SearchState:
             "origin": self.origin,
             "tries": self.tries,
             "in_vain": self.in_vain,
+            "led_back": self.led_back,
             "found": [list(better) for better in self.found],
             "tested": sorted(self.tested),
             "vain": sorted(self.vain),
@@ -125,6 +128,7 @@ class SearchState:
             record["origin"],
             record["tries"],
             record["in_vain"],
+            record["led_back"],
             [Better(*one) for one in record["found"]],
             set(record["tested"]),
             set(record["vain"]),

@@ -33,6 +33,7 @@ from phloem.inference.ml.tree_starts import (
     bionj_start,
     difficulty,
     further_start,
+    own_starts,
     with_lengths,
 )
 from phloem.likelihood.partitioned import PartitionedLikelihood
@@ -48,6 +49,7 @@ _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # 
 _MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
+_SURE = 2  # tries that lead back to the best tree: most on easy data, hardly one on hard ones
 _GAIN = 0.01  # log units that count as another, better tree
 _STREAM = 6  # of random numbers, of searches after the first
 
@@ -55,8 +57,9 @@ _STREAM = 6  # of random numbers, of searches after the first
 @dataclass(frozen=True)
 class SearchSettings:
     """radius: nodes that a subtree moves at most. patience: tries in a row without a better tree that end the
-    search. starts: searches, each from a tree of its own. seed: of all random choices. threads: None lets
-    phloem choose; they change no number."""
+    search, or twice as many where fewer than two of them led back to the best one. starts: searches, each
+    from a tree of its own. seed: of all random choices. threads: None lets phloem choose; they change no
+    number."""
 
     radius: int = 5
     patience: int = 10
@@ -144,8 +147,7 @@ def climbed_once(data: Searched, start: Start, settings: SearchSettings) -> Fit:
 
 
 def climbed_tree(data: Searched, start: Start, settings: SearchSettings) -> Tree:
-    """That of climbed_once; where parts share its lengths they alone are fitted after the climb, under the
-    numbers that it was climbed under. Errors as search_tree."""
+    """That of climbed_once; where parts share its lengths they alone are fitted after the climb."""
     return _Search(data, settings, lambda *_: None).climbed_tree(start)
 
 
@@ -168,13 +170,6 @@ def _searches(
     own = [walk.search_from(n, first, checkpoint, k, len(numbers)) for k, n in enumerate(numbers)]
     found = {n: state for part in here.gather((numbers, own)) or () for n, state in zip(*part)}
     return [found[number] for number in sorted(found)]
-
-
-def own_starts(starts: int, here: Ranks) -> list[int]:
-    """Numbers, from 1, of the starts that a rank has: dealt there and back, since parsimonious and random
-    trees, which take longer, alternate."""
-    there = [*range(here.size), *reversed(range(here.size))]
-    return [k + 1 for k in range(starts) if there[k % len(there)] == here.number]
 
 
 class _Search:
@@ -249,7 +244,8 @@ class _Search:
         """The best value so far, and tries in vain of those that end the searches, which a better tree begins
         anew."""
         before, total = self._patience
-        doing = Doing("search", before + state.in_vain, total, self._ahead + what, "at least")
+        own = state.in_vain * self._settings.patience // max(self._most(state), 1)
+        doing = Doing("search", before + own, total, self._ahead + what, "at least")
         self._told(doing, max(self._best, state.place.log_likelihood))
 
     def _difficulty(self, state: SearchState) -> Difficulty | None:
@@ -312,8 +308,7 @@ class _Search:
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
         """Climb from elsewhere until that has been in vain for long enough: every second time from a
-        parsimonious tree, else in turn from the best one ratcheted, and with parts of other hilltops, or
-        shaken where none has another."""
+        parsimonious tree, else from the best one ratcheted, or with parts of other hilltops, or shaken."""
         if len(self._data.taxa) == 3:
             return
         if state.random:
@@ -323,31 +318,37 @@ class _Search:
         while self._goes_on(state):
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
             other, kind = self._elsewhere.tried(_KINDS[state.tries % len(_KINDS)], state, self._rng)
+            best, nothing_left = state.place, other is state.place
             other = self._closely(state, other)
             state.meet(other, independent=kind == "parsimony")
-            before = state.place.log_likelihood
             other, kind = self._fused(state, other, kind)
-            if other.log_likelihood > before + _GAIN:
+            if other.log_likelihood > best.log_likelihood + _GAIN:
                 other, kind = self._fused_with_all(state, other, kind)
                 self._take(state, other, kind)
+            elif not nothing_left and topology_key(other.edges.back) == topology_key(best.edges.back):
+                state.led_back += 1
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
-                checkpoint.write(state, now=state.in_vain == self._settings.patience)
+                checkpoint.write(state, now=state.in_vain >= self._most(state))
 
     def _goes_on(self, state: SearchState) -> bool:
-        """Whether there is a try left; after half of those in vain, subtrees are moved far."""
+        """Whether there is a try left; after half of the patience subtrees are moved far."""
         patience = self._settings.patience
         if patience > 0 and state.in_vain == (patience + 1) // 2:
             better = moved_far(self._messages, state.place, self._settings.radius)
             if better is not None and better.log_likelihood > state.place.log_likelihood + _GAIN:
                 self._take(state, better, "far")
-        return state.in_vain < patience
+        return state.in_vain < self._most(state)
+
+    def _most(self, state: SearchState) -> int:
+        """Tries in vain that end the search."""
+        return self._settings.patience * (1 if state.led_back >= _SURE else 2)
 
     def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
         """A better tree, with its numbers fitted, for the best one."""
         state.place = self._placed(self._data.edges_of(self._refined(better)))
-        state.values, state.in_vain = self._values, 0
+        state.values, state.in_vain, state.led_back = self._values, 0, 0
         state.hilltops.append(state.place)
         state.found.append(Better(state.tries, kind, state.place.log_likelihood))
 

@@ -11,6 +11,7 @@ import numpy as np
 from phloem.clustering.parsimony import Parsimony
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
+from phloem.hardware.ranks import Ranks
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, branch_splits, topology_key
 from phloem.tree.tree import Tree
@@ -52,6 +53,13 @@ def further_start(
         return parsimony_start(parsimony, seed, number, values)
     tree = parsimony.random_tree(np.random.default_rng([seed, _STREAM, number]))
     return Start(tree, "a random tree", values)
+
+
+def own_starts(starts: int, here: Ranks) -> list[int]:
+    """Numbers, from 1, of the starts that a rank has: dealt there and back, since parsimonious and random
+    trees, which take longer, alternate."""
+    there = [*range(here.size), *reversed(range(here.size))]
+    return [k + 1 for k in range(starts) if there[k % len(there)] == here.number]
 
 
 def with_lengths(tree: Tree) -> Tree:

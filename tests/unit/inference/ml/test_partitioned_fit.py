@@ -64,6 +64,17 @@ def test_where_nothing_is_shared_the_optimum_is_the_sum_of_separate_ones():
     assert weights @ rates == pytest.approx(1.0) and rates[0] < rates[1]
 
 
+def test_steps_are_scaled_by_the_changes_in_the_parts_that_have_a_number():
+    parts = {"one": (data()["one"], FREE["one"]), "two": (data(100)["two"], FREE["two"])}
+    for linkage in (Linkage("proportional"), Linkage("unlinked")):
+        search = _Search(PartitionedLikelihood(parts, TREE, linkage, engine="cpu", threads=1), 1e-4, None)
+        vector = search.coordinates(search.parameterisation.block_values([]))
+        names = [block.name for block in search.space.blocks for _ in range(block.n_coordinates)]
+        scale = dict(zip(names, search._changes(vector)))
+        for of_one, of_two in (("kappa", "kappa_R"), ("alpha", "rates"), ("frequencies{one}", "weights")):
+            assert scale[of_one] == pytest.approx(5 * scale[of_two])
+
+
 def test_more_freedom_fits_better_and_is_counted():
     fits = {kind: optimize(partitioned(Linkage(kind))) for kind in ("linked", "proportional", "unlinked")}
     assert {k: f.n_free for k, f in fits.items()} == {

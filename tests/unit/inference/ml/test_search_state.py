@@ -13,8 +13,8 @@ from phloem.inference.ml import tree_search
 from phloem.inference.ml.branch_tests import SupportSettings
 from phloem.inference.ml.search_state import Checkpoint, Doing
 from phloem.inference.ml.searched import OneAlignment
-from phloem.inference.ml.tree_search import SearchSettings, own_starts, search
-from phloem.inference.ml.tree_starts import bionj_start
+from phloem.inference.ml.tree_search import SearchSettings, search
+from phloem.inference.ml.tree_starts import bionj_start, own_starts
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.model.grammar import parse_model

@@ -69,6 +69,18 @@ def test_the_best_of_all_trees_of_five_taxa():
     assert min(every.values()) < found.log_likelihood - 1
 
 
+def test_a_search_ends_sooner_where_tries_lead_back_to_the_best_tree(simulated):
+    def in_vain(data, patience: int) -> int:
+        found = search_tree(data, model_for_alignment("JC", data), settings=SearchSettings(patience=patience))
+        return found.tries - max((better.number for better in found.found), default=0)
+
+    letters = np.random.default_rng(1).choice(list("ACGT"), (30, 60))
+    noise = {name: "".join(row) for name, row in zip(taxon_names(30), letters)}
+    assert in_vain(simulated, 8) == 8
+    assert in_vain(alignment_from_sequences(noise, alphabet("dna")), 8) == 16
+    assert in_vain(simulated, 0) == 0
+
+
 def _clades(tree):
     below = [{x} if x < tree.n_tips else set() for x in range(tree.n_nodes)]
     for x in range(tree.n_nodes - 1):
