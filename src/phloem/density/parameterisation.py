@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -152,7 +153,7 @@ class Parameterisation:
         entry = self.rates[part]
         return 1.0 if entry < 0 else float(values[PARTITION_RATES][entry] / self.rate_shares[entry])
 
-    @property
+    @cached_property
     def rate_shares(self) -> np.ndarray:
         """(R,) shares of the sites of all parts whose rates vary, of those with the same rate."""
         return _rate_shares(self.parts, self.rates)

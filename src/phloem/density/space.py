@@ -8,7 +8,7 @@ done with simplexes, are in transform.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -154,32 +154,32 @@ class Space:
 
     def unpack(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Natural values (…, k) by block, views of x (…, n)."""
-        return {b.name: x[..., here] for b, here, _ in self._places()}
+        return {b.name: x[..., here] for b, here, _ in self._places}
 
     def inside(self, x: np.ndarray) -> np.ndarray:
         """(…, n) x with values outside their bounds moved in: so begins a fit, from lengths of 0 say."""
-        return _joined([b.inside(x[..., here]) for b, here, _ in self._places()], x.shape[:-1])
+        return _joined([b.inside(x[..., here]) for b, here, _ in self._places], x.shape[:-1])
 
     def to_coordinates(self, x: np.ndarray) -> np.ndarray:
         """(…, n) natural values, every one inside its support → (…, m) coordinates."""
-        return _joined([b.transform.forward(x[..., here]) for b, here, _ in self._places()], x.shape[:-1])
+        return _joined([b.transform.forward(x[..., here]) for b, here, _ in self._places], x.shape[:-1])
 
     def from_coordinates(self, y: np.ndarray) -> np.ndarray:
         """(…, m) coordinates → (…, n) natural values."""
-        return _joined([b.transform.inverse(y[..., at]) for b, _, at in self._places()], y.shape[:-1])
+        return _joined([b.transform.inverse(y[..., at]) for b, _, at in self._places], y.shape[:-1])
 
     def pull_back(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """At x (…, n): derivatives by natural values, entries independent (…, n) → by coordinates (…, m)."""
-        parts = [b.transform.pull_back(x[..., here], gradient[..., here]) for b, here, _ in self._places()]
+        parts = [b.transform.pull_back(x[..., here], gradient[..., here]) for b, here, _ in self._places]
         return _joined(parts, x.shape[:-1])
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """(…) log |dx/dy| at x (…, n), what a density by x gains as a density by y."""
-        return sum((b.transform.log_jacobian(x[..., here]) for b, here, _ in self._places()), np.zeros(()))
+        return sum((b.transform.log_jacobian(x[..., here]) for b, here, _ in self._places), np.zeros(()))
 
     def log_jacobian_gradient(self, x: np.ndarray) -> np.ndarray:
         """(…, m) d log_jacobian / dy at x (…, n)."""
-        parts = [b.transform.log_jacobian_gradient(x[..., here]) for b, here, _ in self._places()]
+        parts = [b.transform.log_jacobian_gradient(x[..., here]) for b, here, _ in self._places]
         return _joined(parts, x.shape[:-1])
 
     def bounds(self) -> np.ndarray:
@@ -191,10 +191,12 @@ class Space:
         """(m, 2) box of the coordinates for a bounded optimiser."""
         return np.concatenate([np.empty((0, 2)), *(b.coordinate_bounds() for b in self.blocks)])
 
-    def _places(self) -> Iterator[tuple[Block, slice, slice]]:
-        for i, b in enumerate(self.blocks):
-            here = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
-            yield b, here, slice(int(self.coordinate_offsets[i]), int(self.coordinate_offsets[i + 1]))
+    @cached_property
+    def _places(self) -> tuple[tuple[Block, slice, slice], ...]:
+        """Every block, and where it lies in the natural values and in the coordinates."""
+        ends, offsets = self.offsets.tolist(), self.coordinate_offsets.tolist()
+        here = [slice(*ends[i : i + 2]) for i in range(len(self.blocks))]
+        return tuple(zip(self.blocks, here, [slice(*offsets[i : i + 2]) for i in range(len(self.blocks))]))
 
 
 def _joined(parts: list[np.ndarray], batch: tuple[int, ...]) -> np.ndarray:
