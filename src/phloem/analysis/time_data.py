@@ -25,6 +25,8 @@ from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import check_name
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
+from phloem.data.diversity import mean_distance
+from phloem.density.calibrations import likely_age
 from phloem.density.parameterisation import PartModel
 from phloem.density.tree_priors.tree_prior import ORIGIN_GAP
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
@@ -32,13 +34,14 @@ from phloem.inference.mcmc.guard import Plain
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
 from phloem.inference.time.sampler import plain_time_likelihood
-from phloem.inference.time.settings import Clade, parse_age, parse_family
-from phloem.inference.time.structure import TimeModel, time_model
+from phloem.inference.time.settings import Clade, TreeModel, parse_age, parse_family
+from phloem.inference.time.structure import CLOCK_RATE, TimeModel, time_model
 from phloem.io.date_table import carries_dates
 from phloem.io.date_text import parse_date
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 ROOT, ORIGIN = "root", "origin"
+_NO_TIME = "no dates of different times, no calibration and no prior of a rate say what a unit of time is"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +143,40 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     structure = _structure(settings, parts, pieces, models)
     model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
     alignments = tuple(piece.alignment for piece in pieces)
+    if settings.of_block is None and not _has_ages(tree, bounds):
+        tree, more = _timed_by_rate(tree, model, alignments)
+        model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
+        told = [*told, *more]
     unrecorded, sites = tuple(piece.unrecorded for piece in pieces), sites_in_file(settings, parts, pieces)
     return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
+
+
+def _has_ages(tree: TreeModel, bounds: np.ndarray) -> bool:
+    """Whether dates or calibrations say how old anything is."""
+    return bool(np.any(bounds != bounds[0, 0])) or any(clade.age is not None for clade in tree.clades)
+
+
+def _timed_by_rate(
+    tree: TreeModel, model: TimeModel, alignments: Sequence[Alignment]
+) -> tuple[TreeModel, tuple[str, ...]]:
+    """Of a tree that only a rate dates: the rate of the first clock is 1 where nothing is said of it, else
+    ages would be drawn from priors alone; and how old the tree is by the rate, for its usual priors."""
+    told: tuple[str, ...] = ()
+    of_rates = [x for name, x in tree.priors.items() if name.startswith(CLOCK_RATE)]
+    if not of_rates:
+        rate, of_rates = model.rate_names[0], [1.0]
+        told = (f"{_NO_TIME}: {rate} is 1, and ages are expected substitutions a site",)
+        tree = replace(tree, priors={**tree.priors, rate: 1.0})
+    if isinstance(of_rates[0], str):
+        return tree, told
+    apart, n = 0.0, 0.0
+    for alignment, part in zip(alignments, model.engine.parts):
+        distance = mean_distance(alignment)
+        if np.isfinite(distance):
+            apart, n = apart + alignment.n_sites * distance, n + alignment.n_sites * part.site_length
+    if apart > 0.0:
+        tree = replace(tree, typical_age=0.5 * apart / n / likely_age(of_rates[0], 1e-15, 1e15))
+    return tree, told
 
 
 def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:

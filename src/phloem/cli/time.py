@@ -253,7 +253,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     if len(model.engine.parts) > 1:
         show_line(f"parts:   {_parts_text(settings, data)}")
     if data.dates is None:
-        show_line("dates:   none; all taxa are of one time, ages in the unit of the calibrations")
+        show_line("dates:   none; all taxa are of one time")
     else:
         uncertain = int((~data.dates.exact).sum())
         told = f", {uncertain} within limits" if uncertain else ""
@@ -332,7 +332,7 @@ def _show(result: TimeResult) -> None:
     )
     print(draw_tree(result.tree, console.width))
     console.print()
-    print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
+    print_table(console, parameter_table(result.parameters, "Parameters; ages before the youngest tip"))
     if result.models:
         print_table(console, model_table(result.models))
     if result.routes:

@@ -59,13 +59,14 @@ def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
     return allowed
 
 
-def likely_age(family: Family | float) -> float:
-    """An age that a density does not exclude; the middle of one between limits; a fixed one itself."""
+def likely_age(family: Family | float, least: float = 1e-6, most: float = 1e9) -> float:
+    """An age that a density does not exclude, between these; the middle of one between limits; a fixed one
+    itself."""
     if isinstance(family, float):
         return family
     if isinstance(family, Uniform | LogUniform) and family.upper > 0.0:
         return 0.5 * (max(family.lower, 0.0) + family.upper)
-    x = np.geomspace(1e-6, 1e9, 1501)
+    x = np.geomspace(least, most, 1501)
     value = np.array([float(family.log_density(np.array([age]))) for age in x])
     if not np.isfinite(value).any():
         raise InputError("a density of an age leaves no positive age")

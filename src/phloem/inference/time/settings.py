@@ -128,7 +128,8 @@ class TreeModel:
     """clock: a name of structure.CLOCKS; clock_sd: what the spread of ucln and autocorrelated is of, rates
     (cv) or their logarithms (density/clocks.py). prior: name of the tree prior, options: its own; pieces:
     how many population sizes a sky… has. priors: of blocks by name, a density, "ctmc", or a number it is
-    fixed at; others have usual ones. clades: what is known of them."""
+    fixed at; others have usual ones. clades: what is known of them. typical_age: of the tree, roughly, where
+    neither dates nor clades say one; None is 1."""
 
     clock: str = "strict"
     clock_sd: Literal["cv", "log"] = "cv"
@@ -137,6 +138,7 @@ class TreeModel:
     options: Mapping[str, Any] = field(default_factory=dict)
     priors: Mapping[str, Family | str | float] = field(default_factory=dict)
     clades: tuple[Clade, ...] = ()
+    typical_age: float | None = None
 
 
 @dataclass(frozen=True)

@@ -341,10 +341,10 @@ def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
 
 
 def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
-    """A span that is typical of the tree's age: of the dates, else of calibrated ages, else 1."""
+    """A span that is typical of the tree's age: of the dates, else of calibrated ages, else as said, or 1."""
     span = float(tip_bounds.max())
     ages = [c.offset + likely_age(c.age) for c in tree.clades if c.age is not None]
-    return max([span, *ages]) if span > 0 or ages else 1.0
+    return max([span, *ages]) if span > 0 or ages else tree.typical_age or 1.0
 
 
 def _clock_kind(tree: TreeModel) -> int:
