@@ -42,7 +42,7 @@ wnv: $(VENV)/.installed
 	  --ambiguity missing --dates examples/west_nile.dates.tsv --model GY94+FO+G4 --gamma median \
 	  --clock ucln --clock-sd cv --tree-prior skyline --pieces 10 \
 	  --prior clock_rate='exponential(3)' --prior clock_cv='exponential(1)' --prior kappa=jeffreys \
-	  --prior omega=jeffreys --prior alpha='exponential(2)' --prior frequencies='dirichlet(1)' \
+	  --prior omega=jeffreys --prior alpha='exponential(2)' --prior frequencies='dirichlet(1)' --prior pop_size_1=jeffreys \
 	  --runs 2 --sample-every 4000 --device auto --prefix $(WNV)
 
 # GTR+G4 and a relaxed clock on the carnivores (docs/validation.md); resumed where it was stopped.

@@ -248,7 +248,7 @@ def _refuse_improper(chains: TimeSettings, model: TimeModel) -> None:
         raise InputError(
             f"the {model.tree_prior.name} leaves the level of its population sizes open, so that the prior "
             "alone is no distribution",
-            hint=f"Give it a density, as in --prior '{LEVEL}=lognormal(2,1)', or calibrate the root.",
+            hint=f"Leave --prior {LEVEL}=jeffreys out, or calibrate the root.",
         )
 
 

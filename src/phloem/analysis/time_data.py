@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,8 @@ from phloem.data.dates import TipDates
 from phloem.data.diversity import mean_distance
 from phloem.density.calibrations import likely_age
 from phloem.density.parameterisation import PartModel
-from phloem.density.tree_priors.tree_prior import ORIGIN_GAP
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
 from phloem.inference.mcmc.guard import Plain
 from phloem.inference.mcmc.recipes import Observations, observations
@@ -141,12 +143,14 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     if trait is not None:
         check_name(trait)
     structure = _structure(settings, parts, pieces, models)
-    model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
+    of_taxa = alignment.taxa, bounds, youngest, trait
     alignments = tuple(piece.alignment for piece in pieces)
     if settings.of_block is None and not _has_ages(tree, bounds):
-        tree, more = _timed_by_rate(tree, model, alignments)
-        model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
+        tree, more = _timed_by_rate(tree, time_model(structure, tree, *of_taxa), alignments)
         told = [*told, *more]
+    model = time_model(structure, tree, *of_taxa)
+    if LEVEL in model.tree_prior.options:
+        model = time_model(structure, _with_level(tree, model.scale.time), *of_taxa)
     unrecorded, sites = tuple(piece.unrecorded for piece in pieces), sites_in_file(settings, parts, pieces)
     return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
 
@@ -177,6 +181,14 @@ def _timed_by_rate(
     if apart > 0.0:
         tree = replace(tree, typical_age=0.5 * apart / n / likely_age(of_rates[0], 1e-15, 1e15))
     return tree, told
+
+
+def _with_level(tree: TreeModel, typical: float) -> TreeModel:
+    """With a prior of the level of all population sizes, as that of a constant size, where none is given;
+    without one where 1 / N is asked for, which is no distribution."""
+    level = tree.priors.get(LEVEL, LogNormal(math.log(typical), 2.0))
+    others = {name: family for name, family in tree.priors.items() if name != LEVEL}
+    return replace(tree, priors=others if level == parse_family("jeffreys") else others | {LEVEL: level})
 
 
 def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:

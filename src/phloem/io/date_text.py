@@ -4,7 +4,7 @@
 |---|---|
 | 2005.59, -500, 1982 | that decimal year; a whole one may also be asked to last until the next |
 | 2020-03-01, 2020/03/01, 20200301, 01-Mar-2020, 2020-03-01T12:30 | the start of that day |
-| 2020-03, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X-XX-XX | all of that month, year or decade |
+| 2020-03, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X-XX-XX | all of that month, year or decade, till now |
 | [2010:2012.5], 2010..2012, 2020-01-01/2020-02-01, b(2010,2012) | from the first's begin to the last's end |
 | l(2010), u(2012), >2010, <2012 | that end alone |
 | ?, NA, XXXX-XX-XX, nothing | not known |
@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -87,6 +88,8 @@ def _calendar(year: str, month: str, day: str | None, text: str, taxon: str | No
     if year == "XXXX":
         return UNKNOWN
     first, last = int(year.replace("X", "0")), int(year.replace("X", "9"))
+    if "X" in year:  # nothing is sampled later than this year
+        last = max(min(last, date.today().year), first)
     known_day = None if day is None or "X" in day else int(day)
     months = (1, 12) if "X" in month or first < last else (int(month), int(month))
     if not 1 <= months[0] <= 12 or (

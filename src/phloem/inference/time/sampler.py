@@ -50,6 +50,7 @@ from phloem.inference.time.draws import RATES, STATES, lengths_by_clock, trace_c
 from phloem.inference.time.plain_prior import check_prior
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
+from phloem.inference.time.runaway import check_runaway
 from phloem.inference.time.seen import dated_seen
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
@@ -197,7 +198,7 @@ def sample(
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n, run.cold.state)
-        check_undefined(whole, prefix)
+        _check_whole(whole, prefix)
         if prefix and checkpoint:
             checkpoint.save(whole)
             written = [write_trace(prefix, run, n) for run, n in zip(whole, written)]
@@ -208,6 +209,12 @@ def sample(
         close_trace(str(prefix), run)
     done = (at - start) * each
     return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
+
+
+def _check_whole(runs: Sequence[AnyRun], prefix: str | None) -> None:
+    """Errors of runaway.check_runaway, and of check_undefined, which it may end in."""
+    check_runaway(runs)
+    check_undefined(runs, prefix)
 
 
 def check_ancestors(run: Run) -> None:
