@@ -37,6 +37,9 @@ _FLAT = re.compile(
 _SPACE = re.compile(r"(?:\s++|\[[^\[\]]*+\])*+")
 _QUOTED = re.compile(r"""'((?:[^']++|'')*+)'|"([^"]*+)\"""")
 _BRACKETS = re.compile(r"[\[\]]")
+_BEGINNING = re.compile(
+    r"\s*+(?:#nexus|(?=begin\s+(?:data|characters|mrbayes|taxa|sets)\s*;))", re.IGNORECASE
+)
 # Commands that tell PAUP* or MrBayes what to do and change nothing about the data.
 _STEERING = """
 agree alltrees bandb bootstrap boot cd cleartrees condense contree cstatus default defaults deroot
@@ -215,8 +218,14 @@ class Block:
 
 
 def is_nexus(text: str) -> bool:
-    """Whether a text starts as a NEXUS file does."""
-    return text.lstrip()[:6].lower() == "#nexus"
+    """Whether a text starts as a NEXUS file does, or with a block, as MrBayes reads files of commands."""
+    return _start(text) is not None
+
+
+def _start(text: str) -> int | None:
+    """Where blocks may begin."""
+    found = _BEGINNING.match(text)
+    return None if found is None else found.end()
 
 
 def read_blocks(
@@ -238,11 +247,12 @@ def read_blocks(
         if isinstance(text, SourceText)
         else SourceText(decode(text.encode(errors="replace"), file), file)
     )
-    if not is_nexus(source.text):
+    start = _start(source.text)
+    if start is None:
         raise source.error("this is not a NEXUS file", 0, hint="Start the file with '#NEXUS'.")
     blocks: list[Block] = []
     try:
-        position = _skip_between(source, len(source.text) - len(source.text.lstrip()) + 6)
+        position = _skip_between(source, start)
         while position < len(source.text):
             blocks.append(_read_block(source, position))
             position = _skip_between(source, blocks[-1].end)

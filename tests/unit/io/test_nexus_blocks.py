@@ -1,7 +1,7 @@
 import pytest
 
 from phloem.errors import InputError
-from phloem.io.nexus import find_block, quote_name, read_blocks, tokens
+from phloem.io.nexus import find_block, is_nexus, quote_name, read_blocks, tokens
 from phloem.io.nexus_names import read_charsets, read_taxsets
 from phloem.io.source_text import SourceText, decode
 
@@ -85,3 +85,13 @@ def test_sets():
 
 def test_latin_1_text_is_read():
     assert decode("Müller".encode("latin-1")) == decode("Müller".encode()) == "Müller"
+
+
+def test_files_of_commands_may_begin_with_a_block():
+    """As MrBayes reads them: its batch files are often without #NEXUS."""
+    (block,) = read_blocks("\n begin MrBayes;\n lset nst=2;\nend;\n")
+    assert block.name == "mrbayes" and block.commands[0].line == 3
+    for text in ("begin;", "begin the story;", "beginmrbayes;\nend;", "(a,b);"):
+        assert not is_nexus(text)
+        with pytest.raises(InputError, match="not a NEXUS file"):
+            read_blocks(text)
