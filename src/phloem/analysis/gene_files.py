@@ -11,7 +11,7 @@ from phloem.data.coding import guess_datatype
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError
 from phloem.io.alignment import read_characters
-from phloem.io.beast_xml import beast_alignments, is_beast
+from phloem.io.beast_xml import is_beast, read_beast_blocks
 from phloem.io.character_rows import CharacterRows
 from phloem.io.input_file import first_bytes
 from phloem.io.nexus import Block, is_nexus, read_blocks
@@ -27,15 +27,15 @@ Told = Callable[[str, int, int], None]
 
 
 class NamedGene(NamedTuple):
-    """A gene that is to be read: its file, its columns as text, and where that is said, if anywhere; block:
-    which alignment of a BEAST file it is."""
+    """A gene that is to be read: its file, its columns as text, and where that is said, if anywhere; rows:
+    of a file that has several alignments, the gene's, which were read."""
 
     name: str
     file: str
     columns: str = "all"
     source: str | None = None
     line: int | None = None
-    block: str | None = None
+    rows: CharacterRows | None = None
 
 
 def alignments_in(folder: str) -> dict[str, str]:
@@ -71,14 +71,13 @@ def named_genes(sources: Sequence[str]) -> list[NamedGene]:
 def read_genes(named: Sequence[NamedGene], datatype: str | None, told: Told) -> list[Gene]:
     """Their characters. datatype: of all, None: declared, or guessed of each. told: (name, number, of how
     many), as they are read. Errors: InputError with file and line."""
-    read, found = dict[tuple[str, str | None], CharacterRows](), []
+    read, found = dict[str, CharacterRows](), []
     for number, one in enumerate(named, 1):
         told(one.name, number, len(named))
-        place = one.file, one.block
-        if place not in read:
-            read = {place: read_characters(one.file, one.block, quiet=True)}
+        if one.rows is None and one.file not in read:
+            read = {one.file: read_characters(one.file, quiet=True)}
         try:
-            found.append(_gene(one, read[place], datatype))
+            found.append(_gene(one, one.rows or read[one.file], datatype))
         except InputError as error:
             error.file, error.line = one.source or one.file, one.line
             raise
@@ -109,8 +108,9 @@ def _named(source: str) -> list[NamedGene]:
     if os.path.isdir(source):
         return [NamedGene(name, file) for name, file in alignments_in(source).items()]
     start = first_bytes(source, _START).decode("latin-1")
-    if is_beast(start) and len(ids := beast_alignments(read_source(source))) > 1:
-        return [NamedGene(name, source, block=name) for name in ids]
+    of_beast = read_beast_blocks(read_source(source)) if is_beast(start) else {}
+    if len(of_beast) > 1:
+        return [NamedGene(name, source, rows=rows) for name, rows in of_beast.items()]
     blocks = _blocks(source) if is_nexus(start) else []
     if not blocks or _has_characters(blocks):
         return [NamedGene(os.path.splitext(os.path.basename(source.removesuffix(".gz")))[0], source)]

@@ -30,6 +30,7 @@ from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
 
 DECLARED = "declared"
+_OF_SEVERAL_COLUMNS = ("codon", "translated", "doublet")  # which sets of single columns would cut
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def alignment_of(options: DataOptions, quiet: bool = False, undivided: bool = Fa
                 f"--{name} is about --partitions", hint="Add --partitions FILE, or leave it out."
             )
     characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
-    if not (quiet or undivided or options.sites):
+    if not (quiet or undivided or options.sites or options.datatype in _OF_SEVERAL_COLUMNS):
         _tell_of_parts(characters)
     return one_alignment(characters, _coding(options), options.sites)
 

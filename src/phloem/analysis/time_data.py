@@ -30,6 +30,8 @@ from phloem.data.diversity import mean_distance
 from phloem.density.calibrations import likely_age
 from phloem.density.parameterisation import PartModel
 from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.log_uniform import LogUniform
+from phloem.density.terms.term import Family
 from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
 from phloem.inference.mcmc.guard import Plain
@@ -179,8 +181,15 @@ def _timed_by_rate(
         if np.isfinite(distance):
             apart, n = apart + alignment.n_sites * distance, n + alignment.n_sites * part.site_length
     if apart > 0.0:
-        tree = replace(tree, typical_age=0.5 * apart / n / likely_age(of_rates[0], 1e-15, 1e15))
+        tree = replace(tree, typical_age=0.5 * apart / n / _likely_rate(of_rates[0]))
     return tree, told
+
+
+def _likely_rate(family: Family | float) -> float:
+    """One that a prior of the clock's rate does not exclude."""
+    if isinstance(family, LogUniform):
+        return math.sqrt(family.lower * family.upper)
+    return likely_age(family, 1e-15, 1e15)
 
 
 def _with_level(tree: TreeModel, typical: float) -> TreeModel:

@@ -75,10 +75,10 @@ def read_beast_characters(source: SourceText, block: str | None = None) -> Chara
     return together([_characters(source, one, guess=True) for one in chosen], names)
 
 
-def beast_alignments(source: SourceText) -> list[str]:
-    """The ids of the alignments of a BEAST file, or their numbers. Raises InputError for damaged XML."""
+def read_beast_blocks(source: SourceText) -> dict[str, CharacterRows]:
+    """The alignments of a BEAST file by their ids, or numbers. Raises InputError as read_beast_characters."""
     found = _alignments(_parsed(source))
-    return [_id(one, found) for one in found]
+    return {_id(one, found): _characters(source, one, guess=True) for one in found}
 
 
 def _alignments(root: _Element) -> list[_Element]:

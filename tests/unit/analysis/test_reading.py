@@ -69,6 +69,7 @@ def test_sets_that_divide_all_columns_are_spoken_of(tmp_path):
     for other in ("charset all = 1-.;", "charset one = 1-3; charset two = 5-.;", dividing + "charset z = 1;"):
         assert not told(other)
     assert not told(dividing + "charset wrong = 1-99;") and not told(dividing, sites="1-3")
+    assert not told("charset p1 = 1-.\\3; charset p2 = 2-.\\3; charset p3 = 3-.\\3;", datatype="codon")
     assert not told(dividing, undivided=True) and not told(dividing, partitions=True)
 
 

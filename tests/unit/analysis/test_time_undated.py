@@ -56,7 +56,9 @@ def test_what_says_something_is_obeyed(settings, tmp_path):
         assert not data.model.fixed and not data.told
 
 
-@pytest.mark.parametrize("rate, text", [(1e-8, "1e-8"), (1e-8, "lognormal(-18.420681,0.1)"), (0.5, "0.5")])
+@pytest.mark.parametrize(
+    "rate, text", [(1e-8, "1e-8"), (1e-8, "lognormal(-18.420681,0.1)"), (1.0, "jeffreys")]
+)
 def test_usual_priors_are_of_trees_as_old_as_the_rate_says(settings, rate, text):
     data = time_input(replace(settings, prior=(f"clock_rate={text}",), tree=TreeModel(prior="constant")))
     (alignment,) = data.alignments
