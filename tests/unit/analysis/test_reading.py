@@ -51,7 +51,7 @@ def test_sets_that_divide_all_columns_are_spoken_of(tmp_path):
         path = tmp_path / "x.nex"
         path.write_text(
             "#NEXUS\nbegin data; dimensions ntax=2 nchar=6; format datatype=dna;\n"
-            f"matrix a ACGTAC b ACGTAA; end;\nbegin sets; {sets} end;\n"
+            f"matrix a ACGTAC b ACGTAT; end;\nbegin sets; {sets} end;\n"
         )
         undivided = more.pop("undivided", False)
         with warnings.catch_warnings(record=True) as found:
