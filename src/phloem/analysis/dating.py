@@ -19,6 +19,7 @@ from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
 from phloem.dating.least_squares import Dating, DatingSettings, date_tree
+from phloem.dating.regression import best_root, years_of
 from phloem.errors import InputError, in_file
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
@@ -27,6 +28,8 @@ from phloem.tree.match import branch_names
 from phloem.tree.tree import Tree
 
 INTERVAL = "height_95%_CI"
+_FEWEST = 3  # dates of a regression
+_APART = 3.0  # times that another estimate of the rate is told as apart
 _FAR = 50.0  # a root this many spans of the dates before them is told as hardly shown by them
 
 
@@ -159,7 +162,29 @@ def dating_lines(result: DateResult) -> list[str]:
             f"the dates span {span:,.4g} years and the root is {before:,.4g} before them: such dates hardly "
             "show a rate; see phloem temporal-signal, and --sites if they were given"
         )
-    return lines
+    return [*lines, *_doubts(result)]
+
+
+def _doubts(result: DateResult) -> list[str]:
+    """What speaks against the rate: its own interval, and the slope of the regression at the best root."""
+    found, data, told = result.dating, result.data, list[str]()
+    if found.rate_interval is not None and not found.rate_interval[0] <= found.rate <= found.rate_interval[1]:
+        told.append(
+            "the interval does not hold the rate: trees with resampled lengths are dated otherwise, and "
+            "least squares is not to be trusted here; phloem time samples dated trees"
+        )
+    years = years_of(data.tree, data.dates)
+    known = years[np.isfinite(years)]
+    if result.settings.dating.rate is not None or len(known) < _FEWEST or not np.ptp(known):
+        return told
+    slope = best_root(data.tree, years).rate
+    if slope > 0 and max(slope / found.rate, found.rate / slope) > _APART:
+        told.append(
+            f"the slope of the root-to-tip regression is {slope:.4g}: sequences that are alike and of other "
+            "dates, as where whole years are taken as their first day, hold least squares down; see phloem "
+            "temporal-signal"
+        )
+    return told
 
 
 def dated_newick(result: DateResult) -> str:

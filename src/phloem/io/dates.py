@@ -80,10 +80,14 @@ def dates_from_names(
         else:
             found[taxon] = 0, date_of([text], taxon, reading, reading.ages)
     if without and reading.undated == "error":
+        few = 2 * len(without) < len(taxa)
         raise InputError(
-            f"{len(without)} names have no date in them, among them '{without[0]}'",
+            f"{len(without):,} of {len(taxa):,} names have no date in them, among them '{without[0]}'",
             taxon=without[0],
-            hint=_where(without, field)
+            hint="Give a table of dates; phloem time can leave them out (--without), and phloem date "
+            "estimate them (--undated unknown)."
+            if few
+            else _where(without, field)
             or "Give a table of dates, or a pattern, or a delimiter and a field, that find them.",
         )
     return dates_record(found, tuple(taxa), reading, reading.ages, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 import phloem
 from phloem.analysis.dated_input import DatedTreeOptions, DateOptions, read_dated_tree
-from phloem.analysis.dating import DateSettings, run_date
+from phloem.analysis.dating import DateSettings, dating_lines, run_date
 from phloem.analysis.temporal_signal import TemporalSignalSettings, run_temporal_signal
 from phloem.cli import build_app
 from phloem.dating.least_squares import DatingSettings
@@ -108,6 +109,18 @@ def test_a_root_that_the_dates_hardly_reach_is_told(folder):
     usual, slow = ["date", "t.nwk", "--dates", "d.tsv"], ["--rate", "1e-6"]
     assert "hardly show a rate" not in called(*usual).output
     assert "hardly show a rate; see phloem temporal-signal" in " ".join(called(*usual, *slow).output.split())
+
+
+def test_what_speaks_against_a_rate_is_told(folder):
+    usual = DateSettings(DatedTreeOptions("t.nwk", dates=DateOptions("d.tsv")), DatingSettings(replicates=9))
+    clock = run_date(usual)
+    assert not any("slope" in line or "does not hold" in line for line in dating_lines(clock))
+    beside = replace(clock, dating=replace(clock.dating, rate_interval=np.array([0.02, 0.03])))
+    assert "the interval does not hold the rate" in dating_lines(beside)[-1]
+    low = run_date(replace(usual, dating=DatingSettings(rates=(1e-6, 3e-3))))
+    assert "the slope of the root-to-tip regression is 0.01:" in dating_lines(low)[-1]
+    given = run_date(replace(usual, dating=DatingSettings(rate=2e-3)))
+    assert not any("slope" in line for line in dating_lines(given))
 
 
 def test_dates_that_are_not_known_are_estimated(folder):

@@ -197,7 +197,7 @@ def test_a_field_without_a_delimiter_stands_between_any_of_the_usual():
     names = ["1999|a|x", "2001.5_b c", "2003/d@e"]
     assert dates_from_names(names, field=0).lower.tolist() == [1999.0, 2001.5, 2003.0]
     assert dates_from_names(["a_1999-05-02|x"], field=1).lower.tolist() == [pytest.approx(1999.3315)]
-    with pytest.raises(InputError, match="2 names have no date in them") as error:
+    with pytest.raises(InputError, match="2 of 3 names have no date in them") as error:
         dates_from_names(["1999|a|x", "plain", "b"], field=0)
     assert "--date-field" not in error.value.hint
 
