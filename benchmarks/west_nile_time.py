@@ -22,7 +22,7 @@ from phloem.inference.time.sampler import paths, plain_time_likelihood, sample
 
 PRIORS = (
     "clock_rate=exponential(3)", "clock_cv=exponential(1)", "kappa=jeffreys", "omega=jeffreys",
-    "alpha=exponential(2)", "frequencies=dirichlet(1)",
+    "alpha=exponential(2)", "frequencies=dirichlet(1)", "pop_size_1=jeffreys",
 )  # fmt: skip
 LOOKED_AT = ("LnL", "root_date", "kappa", "omega", "alpha", "clock_rate", "clock_cv")
 
