@@ -64,7 +64,7 @@ def read_beast_characters(source: SourceText, block: str | None = None) -> Chara
     Raises InputError with line for damaged XML, no or several alignments, sequences of unequal lengths.
     """
     root = _parsed(source)
-    found = _alignments(root)
+    found = _alignments(root, source)
     if not found:
         raise source.error("the file has no sequences", 0, hint="Give the alignment as FASTA or NEXUS.")
     chosen = _chosen(source, found, block)
@@ -77,12 +77,19 @@ def read_beast_characters(source: SourceText, block: str | None = None) -> Chara
 
 def read_beast_blocks(source: SourceText) -> dict[str, CharacterRows]:
     """The alignments of a BEAST file by their ids, or numbers. Raises InputError as read_beast_characters."""
-    found = _alignments(_parsed(source))
+    found = _alignments(_parsed(source), source)
     return {_id(one, found): _characters(source, one, guess=True) for one in found}
 
 
-def _alignments(root: _Element) -> list[_Element]:
-    return [one for one in root.every("alignment", "data") if any(one.every("sequence"))]
+def _alignments(root: _Element, source: SourceText) -> list[_Element]:
+    """Those with sequences; InputError where two have one id."""
+    found = [one for one in root.every("alignment", "data") if any(one.every("sequence"))]
+    ids = [_id(one, found) for one in found]
+    for k, name in enumerate(ids):
+        if name in ids[:k]:
+            told = f"two alignments are called '{name}'"
+            raise source.error(told, found[k].offset, hint="Give each an id of its own.")
+    return found
 
 
 def _id(alignment: _Element, found: Sequence[_Element]) -> str:

@@ -150,6 +150,10 @@ def test_several_alignments_are_parts_by_their_ids(tmp_path):
     with pytest.raises(InputError, match="the file has 3 alignments") as error:
         read_alignment(path)
     assert "--block all --partitions declared" in error.value.hint and error.value.line == 16
+    twice = tmp_path / "twice.xml"
+    twice.write_text(path.read_text().replace('id="three"', 'id="one"'))
+    with pytest.raises(InputError, match="two alignments are called 'one'"):
+        read_characters(twice, "all")
     path.write_text(path.read_text().replace("MKV", "MK!"))
     with pytest.raises(InputError, match="!") as error:
         part_alignment(read_characters(path, "all"), scheme.subsets[1])
