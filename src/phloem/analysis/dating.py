@@ -28,7 +28,6 @@ from phloem.tree.match import branch_names
 from phloem.tree.tree import Tree
 
 INTERVAL = "height_95%_CI"
-_FEWEST = 3  # dates of a regression
 _APART = 3.0  # times that another estimate of the rate is told as apart
 _FAR = 50.0  # a root this many spans of the dates before them is told as hardly shown by them
 
@@ -173,11 +172,12 @@ def _doubts(result: DateResult) -> list[str]:
             "the interval does not hold the rate: trees with resampled lengths are dated otherwise, and "
             "least squares is not to be trusted here; phloem time samples dated trees"
         )
-    years = years_of(data.tree, data.dates)
-    known = years[np.isfinite(years)]
-    if result.settings.dating.rate is not None or len(known) < _FEWEST or not np.ptp(known):
+    if result.settings.dating.rate is not None:
         return told
-    slope = best_root(data.tree, years).rate
+    try:
+        slope = best_root(data.tree, years_of(data.tree, data.dates)).rate
+    except InputError:  # dates too few, or alike
+        return told
     if slope > 0 and max(slope / found.rate, found.rate / slope) > _APART:
         told.append(
             f"the slope of the root-to-tip regression is {slope:.4g}: sequences that are alike and of other "

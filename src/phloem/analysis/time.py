@@ -242,9 +242,8 @@ def _stones(
 
 def _refuse_improper(chains: TimeSettings, model: TimeModel) -> None:
     """InputError where the prior is sampled, and cannot be: it has no integral."""
-    given = LEVEL not in model.tree_prior.options or LEVEL in [p.block for p in model.priors]
     root = any(c.age is not None and len(c.taxa) == model.n_tips for c in model.clades)
-    if (chains.stones or not chains.use_data) and not (given or root):
+    if (chains.stones or not chains.use_data) and model.has_open_level and not root:
         raise InputError(
             f"the {model.tree_prior.name} leaves the level of its population sizes open, so that the prior "
             "alone is no distribution",

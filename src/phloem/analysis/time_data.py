@@ -32,14 +32,20 @@ from phloem.density.parameterisation import PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.term import Family
-from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP
+from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP, chosen
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
 from phloem.inference.mcmc.guard import Plain
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
 from phloem.inference.time.sampler import plain_time_likelihood
 from phloem.inference.time.settings import Clade, TreeModel, parse_age, parse_family
-from phloem.inference.time.structure import CLOCK_RATE, TimeModel, time_model
+from phloem.inference.time.structure import (
+    CLOCK_RATE,
+    TimeModel,
+    of_clocks,
+    time_model,
+    typical_age,
+)
 from phloem.io.date_table import carries_dates
 from phloem.io.date_text import parse_date
 
@@ -145,14 +151,13 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     if trait is not None:
         check_name(trait)
     structure = _structure(settings, parts, pieces, models)
-    of_taxa = alignment.taxa, bounds, youngest, trait
     alignments = tuple(piece.alignment for piece in pieces)
     if settings.of_block is None and not _has_ages(tree, bounds):
-        tree, more = _timed_by_rate(tree, time_model(structure, tree, *of_taxa), alignments)
+        tree, more = _timed_by_rate(tree, structure, alignments)
         told = [*told, *more]
-    model = time_model(structure, tree, *of_taxa)
-    if LEVEL in model.tree_prior.options:
-        model = time_model(structure, _with_level(tree, model.scale.time), *of_taxa)
+    if LEVEL in chosen(tree.prior, tree.options).options:
+        tree = _with_level(tree, typical_age(bounds, tree))
+    model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
     unrecorded, sites = tuple(piece.unrecorded for piece in pieces), sites_in_file(settings, parts, pieces)
     return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
 
@@ -163,20 +168,20 @@ def _has_ages(tree: TreeModel, bounds: np.ndarray) -> bool:
 
 
 def _timed_by_rate(
-    tree: TreeModel, model: TimeModel, alignments: Sequence[Alignment]
+    tree: TreeModel, structure: ChainModel, alignments: Sequence[Alignment]
 ) -> tuple[TreeModel, tuple[str, ...]]:
     """Of a tree that only a rate dates: the rate of the first clock is 1 where nothing is said of it, else
     ages would be drawn from priors alone; and how old the tree is by the rate, for its usual priors."""
     told: tuple[str, ...] = ()
     of_rates = [x for name, x in tree.priors.items() if name.startswith(CLOCK_RATE)]
     if not of_rates:
-        rate, of_rates = model.rate_names[0], [1.0]
+        (rate, *_), of_rates = of_clocks(CLOCK_RATE, structure.set_names or ("",)), [1.0]
         told = (f"{_NO_TIME}: {rate} is 1, and ages are expected substitutions a site",)
         tree = replace(tree, priors={**tree.priors, rate: 1.0})
     if isinstance(of_rates[0], str):
         return tree, told
     apart, n = 0.0, 0.0
-    for alignment, part in zip(alignments, model.engine.parts):
+    for alignment, part in zip(alignments, structure.parts):
         distance = mean_distance(alignment)
         if np.isfinite(distance):
             apart, n = apart + alignment.n_sites * distance, n + alignment.n_sites * part.site_length

@@ -20,8 +20,7 @@ _FAR = 1e6  # times what the dates span
 
 def is_held_by_dates_alone(model: TimeModel) -> bool:
     """Whether neither calibrations nor a prior of a rate or of population sizes keep ages from growing."""
-    open_level = LEVEL in model.tree_prior.options and LEVEL not in [p.block for p in model.priors]
-    return open_level and all(model.reference) and all(clade.age is None for clade in model.clades)
+    return model.has_open_level and all(model.reference) and all(clade.age is None for clade in model.clades)
 
 
 def check_runaway(runs: Sequence[Run | CoupledRun]) -> None:

@@ -126,6 +126,11 @@ class TimeModel:
         return len(self.clock_names)
 
     @property
+    def has_open_level(self) -> bool:
+        """Whether nothing is said of the level of all population sizes, so that the prior has no integral."""
+        return LEVEL in self.tree_prior.options and LEVEL not in [prior.block for prior in self.priors]
+
+    @property
     def rate_names(self) -> tuple[str, ...]:
         """Of every clock the block of its rate."""
         return of_clocks(CLOCK_RATE, self.clock_names)
@@ -196,7 +201,7 @@ def time_model(
     for clade in tree.clades:
         check_clade(clade, taxa)
     prior = chosen(tree.prior, tree.options)
-    scale = Scale(_scale(tip_bounds, tree), len(taxa), _pieces(prior, tree, len(taxa)))
+    scale = Scale(typical_age(tip_bounds, tree), len(taxa), _pieces(prior, tree, len(taxa)))
     _check_tree_prior(prior, tree, tip_bounds)
     options, kind = prior_options(prior, tree), _clock_kind(tree)
     parameters = prior.parameters(scale, options)
@@ -340,7 +345,7 @@ def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
     return pieces
 
 
-def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
+def typical_age(tip_bounds: np.ndarray, tree: TreeModel) -> float:
     """A span that is typical of the tree's age: of the dates, else of calibrated ages, else as said, or 1."""
     span = float(tip_bounds.max())
     ages = [c.offset + likely_age(c.age) for c in tree.clades if c.age is not None]
