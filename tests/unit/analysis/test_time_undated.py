@@ -14,7 +14,7 @@ from phloem.data.diversity import mean_distance
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.errors import NumericalError
-from phloem.inference.time.runaway import check_runaway
+from phloem.inference.time.sampler import check_runaway
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.io.alignment import write_fasta
 from phloem.likelihood.simulation import simulate_alignment

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.density.tree_priors.tree_prior import LEVEL
+from phloem.errors import NumericalError
 from phloem.hardware.blas import one_blas_thread
 from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import (
@@ -50,7 +52,6 @@ from phloem.inference.time.draws import RATES, STATES, lengths_by_clock, trace_c
 from phloem.inference.time.plain_prior import check_prior
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
-from phloem.inference.time.runaway import check_runaway
 from phloem.inference.time.seen import dated_seen
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
@@ -63,6 +64,7 @@ from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree, branch_name
 
 AnyRun = Run | CoupledRun
+_FAR = 1e6  # times what the dates span
 
 # PREFIX.run1.log and PREFIX.run1.trees as BEAST writes them.
 
@@ -211,8 +213,31 @@ def sample(
     return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
 
 
+def check_runaway(runs: Sequence[AnyRun]) -> None:
+    """NumericalError where the dates do not hold the ages of a run any more.
+
+    The clock's CTMC reference prior and an open level of population sizes together do not change when all
+    ages are multiplied and rates divided by one number: the dates alone hold the ages. Where data hardly show
+    a rate, a chain sooner or later crosses to ages beside which the dates are as one, from where nothing
+    leads it back."""
+    for run in runs:
+        model, state = run.cold.model, run.cold.state
+        free = model.has_open_level and all(model.reference)
+        free = free and all(clade.age is None for clade in model.clades)
+        root = float(state.heights[int(state.slot[0])].max())
+        if free and root > _FAR * model.scale.time:
+            raise NumericalError(
+                f"run {run.number + 1} has lost the dates: its root is {root:.3g} old, and they span "
+                f"{model.scale.time:.4g}. These data hardly show a rate (phloem temporal-signal says how "
+                f"little), and under the tree prior {model.tree_prior.name} with the clock's CTMC reference "
+                "prior no age is too old: the posterior is no distribution, and earlier samples are none of "
+                f"it. Leave --prior {LEVEL}=jeffreys out, or say what is known, as in --prior "
+                "'clock_rate=lognormal(-7,1)' or --calibrate 'root=uniform(1,100)', with --redo."
+            )
+
+
 def _check_whole(runs: Sequence[AnyRun], prefix: str | None) -> None:
-    """Errors of runaway.check_runaway, and of check_undefined, which it may end in."""
+    """Errors of check_runaway, and of check_undefined, which it may end in."""
     check_runaway(runs)
     check_undefined(runs, prefix)
 
