@@ -12,7 +12,7 @@ import numpy as np
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa_with_data
 from phloem.data.alphabet import canonical_kind
 from phloem.data.doublets import pairs_not_said
-from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
+from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons
 from phloem.errors import InputError, InputWarning, shown_file
@@ -152,8 +152,8 @@ def _tell_of_parts(characters: CharacterRows) -> None:
         shown = ", ".join(list(named)[:3]) + (", …" if len(named) > 3 else "")
         file = shown_file(characters.source.file or "the alignment")
         warnings.warn(
-            f"{file}: its {len(named)} sets of columns ({shown}) are read as one; --partitions with this "
-            "file makes parts of them",
+            f"{file}: its {len(named)} sets of columns ({shown}) are read as one; --partitions declared makes "
+            "parts of them",
             InputWarning,
             stacklevel=3,
         )
@@ -183,27 +183,17 @@ def parts_of(
 
     _require_one_choice(options)
     characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
-    declared = options.partitions == DECLARED
-    if declared and options.partition_name is not None:
-        raise InputError(
-            "--partition-name chooses among the partitions of a file, and --partitions declared names none",
-            hint="Leave it out.",
-        )
-    if declared and not characters.parts:
-        raise InputError(
-            "the alignment declares no parts",
-            file=options.alignment,
-            hint="Give a partition file, DATATYPE=MIXED, or --block all for several blocks.",
-        )
     if options.part:
         sets = characters.charsets
         scheme = listed_partitions(options.part, characters.n_sites, sets, options.unassigned_sites)
         if characters.parts:
             scheme = with_declared_datatypes(scheme, read_scheme(characters))
+    elif options.partitions == DECLARED:
+        scheme = _declared(characters, options)
     else:
         scheme = read_scheme(
             characters,
-            None if declared else options.partitions,
+            options.partitions,
             name=options.partition_name,
             unassigned=options.unassigned_sites,
         )
@@ -225,6 +215,33 @@ def parts_of(
     require_stop_codons(options.stop_codons, [part.alignment.alphabet.kind for part in parts], scheme.file)
     require_model_used(model, [subset.model_text for subset in subsets], scheme.file)
     return replace(scheme, subsets=subsets), parts
+
+
+def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
+    """The parts of the alignment's own file: of its data types or blocks, else of its partition, else one for
+    each of its sets of columns."""
+    if characters.parts:
+        if options.partition_name is not None:
+            told = "--partition-name chooses among partitions, and this file's parts are its data types or blocks"
+            raise InputError(told, hint="Leave it out.")
+        return read_scheme(characters)
+    if not characters.charsets:
+        raise InputError(
+            "the alignment declares no parts",
+            file=options.alignment,
+            hint="Give a partition file, CHARSETs, DATATYPE=MIXED, or --block all for several blocks.",
+        )
+    file, name, unassigned = characters.source.file, options.partition_name, options.unassigned_sites
+    if characters.format_name == "NEXUS" and file is not None:
+        return read_scheme(characters, file, name=name, unassigned=unassigned)
+    if name is not None:
+        raise InputError(f"there is no partition '{name}'", hint="Leave the name out: the file has one list.")
+    width, sets = characters.n_sites, characters.charsets
+    try:
+        subsets = [Subset(own, parse_sites(text, width, sets)) for own, text in sets.items()]
+    except InputError as error:
+        raise characters.placed(error) from None
+    return make_scheme(subsets, width, file=file, unassigned=unassigned)
 
 
 def _require_one_choice(options: DataOptions) -> None:

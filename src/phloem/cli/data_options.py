@@ -68,7 +68,7 @@ def _of_partitions() -> _Options:
             typer.Option(
                 None,
                 help="Partition file: RAxML-NG or IQ-TREE list, NEXUS sets, MrBayes block; 'declared': the "
-                "parts of the alignment file itself.",
+                "parts, blocks or CHARSETs of the alignment file itself.",
             ),
         ),
         ("part", list[str] | None, PART),

@@ -1,4 +1,4 @@
-"""Alignment, taxa, dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
+"""Alignment, its sets of columns, taxa, dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
 
 BEAST 1: `<taxon id="a"><date value="1982" direction="forwards" units="years"/></taxon>`, and sequences that
 name their taxon. BEAST 2: `<data>` with `<sequence taxon="a" value="ACGT"/>`, and a trait of a=1982,b=1990.
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from xml.parsers import expat
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from phloem.data.coding import guess_datatype
 from phloem.errors import InputError, InputWarning, shown_file
+from phloem.io.beast_elements import Element, parsed
+from phloem.io.beast_sets import column_sets
 from phloem.io.blocks_together import together
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names
 from phloem.io.date_text import UNKNOWN, DateRange, parse_date
@@ -24,32 +25,12 @@ from phloem.io.source_text import SourceText
 
 _BEAST = re.compile(r"\s*(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<beast\b", re.DOTALL)
 _DATATYPES = {"nucleotide": "dna", "aminoacid": "protein", "amino acid": "protein", "binary": "binary"}
-_READ = {"taxa", "alignment", "data", "sequence", "patterns", "trait"}
+_READ = {"taxa", "alignment", "data", "sequence", "patterns", "mergePatterns", "trait"}
 _TRAITS = ("trait", "traitSet")
 _DATES = ("date", "date-forward", "date-backward", "age")
 _PER_YEAR = {"year": 1.0, "month": 12.0, "day": 365.25}  # how many of a unit are a year
 _FORMATS = re.compile(r"y+([-/])M+(?:\1d+)?")
 _SHOWN = 12
-_DEEPEST = 200
-
-
-@dataclass
-class _Element:
-    """name, attributes, offset of its tag in the text, children and the text between them."""
-
-    name: str
-    attributes: Mapping[str, str]
-    offset: int
-    line: int
-    children: list[_Element] = field(default_factory=list)
-    text: str = ""
-
-    def every(self, *names: str) -> Iterator[_Element]:
-        """Elements of these names in it, at any depth, in the order of the file."""
-        for child in self.children:
-            if child.name in names:
-                yield child
-            yield from child.every(*names)
 
 
 def is_beast(text: str) -> bool:
@@ -59,29 +40,32 @@ def is_beast(text: str) -> bool:
 
 def read_beast_characters(source: SourceText, block: str | None = None) -> CharacterRows:
     """The alignment of a BEAST file. block: its id where there are several, or "all": side by side, each one
-    a part of its id, taxa that one lacks missing.
+    a part of its id, or one for each set of its columns, taxa that one lacks missing.
 
     Raises InputError with line for damaged XML, no or several alignments, sequences of unequal lengths.
     """
-    root = _parsed(source)
+    root = parsed(source)
     found = _alignments(root, source)
     if not found:
         raise source.error("the file has no sequences", 0, hint="Give the alignment as FASTA or NEXUS.")
     chosen = _chosen(source, found, block)
     _tell_unread(root, source)
-    if len(chosen) == 1:
-        return _characters(source, chosen[0])
     names = [_id(one, found) for one in chosen]
-    return together([_characters(source, one, guess=True) for one in chosen], names)
+    guess = len(chosen) > 1
+    read = [
+        replace(_characters(source, one, guess), charsets=column_sets(root, name, source))
+        for one, name in zip(chosen, names)
+    ]
+    return together(read, names) if guess else read[0]
 
 
 def read_beast_blocks(source: SourceText) -> dict[str, CharacterRows]:
     """The alignments of a BEAST file by their ids, or numbers. Raises InputError as read_beast_characters."""
-    found = _alignments(_parsed(source), source)
+    found = _alignments(parsed(source), source)
     return {_id(one, found): _characters(source, one, guess=True) for one in found}
 
 
-def _alignments(root: _Element, source: SourceText) -> list[_Element]:
+def _alignments(root: Element, source: SourceText) -> list[Element]:
     """Those with sequences; InputError where two have one id."""
     found = [one for one in root.every("alignment", "data") if any(one.every("sequence"))]
     ids = [_id(one, found) for one in found]
@@ -92,11 +76,11 @@ def _alignments(root: _Element, source: SourceText) -> list[_Element]:
     return found
 
 
-def _id(alignment: _Element, found: Sequence[_Element]) -> str:
+def _id(alignment: Element, found: Sequence[Element]) -> str:
     return alignment.attributes.get("id") or str(found.index(alignment) + 1)
 
 
-def _chosen(source: SourceText, found: Sequence[_Element], block: str | None) -> Sequence[_Element]:
+def _chosen(source: SourceText, found: Sequence[Element], block: str | None) -> Sequence[Element]:
     """The alignments to read; InputError where there are several and nothing chooses."""
     names = [_id(one, found) for one in found]
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
@@ -113,7 +97,7 @@ def _chosen(source: SourceText, found: Sequence[_Element], block: str | None) ->
     return [found[names.index(block)]]
 
 
-def _characters(source: SourceText, alignment: _Element, guess: bool = False) -> CharacterRows:
+def _characters(source: SourceText, alignment: Element, guess: bool = False) -> CharacterRows:
     """guess: the data type where the file says none."""
     rows = [_row(sequence, source) for sequence in alignment.every("sequence")]
     check_names(source, rows, "Give each taxon one sequence.")
@@ -124,7 +108,7 @@ def _characters(source: SourceText, alignment: _Element, guess: bool = False) ->
     return CharacterRows(source, rows, matrix, sets, datatype=kind, format_name="BEAST XML")
 
 
-def _row(sequence: _Element, source: SourceText) -> CharacterRow:
+def _row(sequence: Element, source: SourceText) -> CharacterRow:
     taxon = sequence.attributes.get("taxon")
     if taxon is None:
         inside = next(sequence.every("taxon"), None)
@@ -146,7 +130,7 @@ def read_beast_dates(source: SourceText) -> tuple[dict[str, tuple[int, DateRange
 
     Units of days and months become years of 365.25 days and of 12 months.
     """
-    root = _parsed(source)
+    root = parsed(source)
     found: dict[str, tuple[int, DateRange]] = {}
     backwards: set[bool] = set()
     for taxon in root.every("taxon"):
@@ -172,7 +156,7 @@ def read_beast_dates(source: SourceText) -> tuple[dict[str, tuple[int, DateRange
 
 def read_beast_traits(source: SourceText) -> dict[str, dict[str, tuple[int, str]]]:
     """Of every trait of taxa that is no date, by its name: the line and text of every taxon that has it."""
-    root = _parsed(source)
+    root = parsed(source)
     found: dict[str, dict[str, tuple[int, str]]] = {}
     for taxon in root.every("taxon"):
         name = taxon.attributes.get("id")
@@ -189,7 +173,7 @@ def read_beast_traits(source: SourceText) -> dict[str, dict[str, tuple[int, str]
     return found
 
 
-def _pairs(trait: _Element, source: SourceText) -> Iterator[tuple[str, str]]:
+def _pairs(trait: Element, source: SourceText) -> Iterator[tuple[str, str]]:
     """name=value of a trait of BEAST 2, a date or another."""
     format_of = trait.attributes.get("dateFormat")
     if format_of and not _FORMATS.fullmatch(format_of):
@@ -209,7 +193,7 @@ def _pairs(trait: _Element, source: SourceText) -> Iterator[tuple[str, str]]:
 def _add(
     found: dict[str, tuple[int, DateRange]],
     name: str,
-    at: _Element,
+    at: Element,
     text: str,
     back: bool,
     source: SourceText,
@@ -240,47 +224,7 @@ def float_of(text: str | None) -> float:
         return 0.0
 
 
-def _parsed(source: SourceText) -> _Element:
-    """The file as elements; entities of its own, which may grow without bounds, are refused."""
-    data = source.text.encode("utf-8", "replace")
-    parser = expat.ParserCreate("utf-8")
-    ascii_only = len(data) == len(source.text)
-    top = _Element("", {}, 0, 1)
-    stack = [top]
-
-    def start(name: str, attributes: Mapping[str, str]) -> None:
-        if len(stack) > _DEEPEST:
-            raise source.error(f"elements are nested more than {_DEEPEST} deep", 0, hint="Check the file.")
-        at = parser.CurrentByteIndex
-        offset = at if ascii_only else len(data[:at].decode("utf-8", "replace"))
-        stack[-1].children.append(_Element(name, attributes, offset, parser.CurrentLineNumber))
-        stack.append(stack[-1].children[-1])
-
-    def characters(text: str) -> None:
-        pieces.setdefault(id(stack[-1]), []).append(text)
-
-    def end(name: str) -> None:
-        element = stack.pop()
-        element.text = "".join(pieces.pop(id(element), []))
-
-    def entity(*_: object) -> None:
-        raise source.error("the file defines entities", 0, hint="Write their content where they are used.")
-
-    pieces: dict[int, list[str]] = {}
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = characters, entity
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        what = expat.ErrorString(error.code)
-        raise InputError(
-            f"the XML is damaged: {what}", file=source.file, line=error.lineno, column=error.offset + 1,
-            hint="Write the file again.",
-        ) from None  # fmt: skip
-    return top
-
-
-def _tell_unread(root: _Element, source: SourceText) -> None:
+def _tell_unread(root: Element, source: SourceText) -> None:
     """A warning that lists what else the file says."""
     top = next((one for one in root.children if one.name == "beast"), root)
     other = np.unique([one.name for one in top.children if one.name not in _READ]).tolist()
@@ -288,7 +232,7 @@ def _tell_unread(root: _Element, source: SourceText) -> None:
         more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
         listed = f"{', '.join(name[:40] for name in other[:_SHOWN])}{more}"
         file = shown_file(source.file or "the file")
-        told = f"{file}: of a BEAST file, alignment, taxa, dates and traits are read; not {listed}"
+        told = f"{file}: of a BEAST file, alignment, sets of columns, taxa, dates and traits are read; not {listed}"
         warnings.warn(told, InputWarning, stacklevel=1)  # from one place, so that it is told once a file
 
 

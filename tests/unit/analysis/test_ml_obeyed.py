@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch):
         ({"partitions": "named.txt", "model": "GTR"}, "every part has a model already"),
         ({"partition_name": "x", "model": "JC"}, "--partition-name is about --partitions"),
         ({"unassigned_sites": "drop", "model": "JC"}, "--unassigned-sites is about --partitions"),
-        ({"partitions": "declared", "partition_name": "x"}, "--partitions declared names none"),
+        ({"partitions": "declared", "partition_name": "x"}, "the alignment declares no parts"),
         (PARTS | {"datatype": "rna"}, "every part has a data type already, and --datatype rna is for parts"),
         (
             {"stop_codons": "mask", "model": "JC"},

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 
 import pytest
 
 from phloem.analysis.reading import DataOptions, alignment_of, parts_of
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 
 PRIMATES = Path(__file__).resolve().parents[3] / "examples" / "primates.nex"
 
@@ -64,7 +65,7 @@ def test_sets_that_divide_all_columns_are_spoken_of(tmp_path):
 
     dividing = "charset one = 1-3; charset two = 4-.;"
     (message,) = told(dividing)
-    assert "x.nex: its 2 sets of columns (one, two) are read as one; --partitions" in message
+    assert "x.nex: its 2 sets of columns (one, two) are read as one; --partitions declared" in message
     assert told("charset p1 = 1-.\\3; charset p2 = 2-.\\3; charset p3 = 3-.\\3;")
     for other in ("charset all = 1-.;", "charset one = 1-3; charset two = 5-.;", dividing + "charset z = 1;"):
         assert not told(other)
@@ -88,3 +89,47 @@ def test_lines_stand_in_the_place_of_a_file(tmp_path):
             parts_of(DataOptions(str(PRIMATES), part=told, **more))
     with pytest.raises(InputError, match="--part gives several"):
         alignment_of(DataOptions(str(PRIMATES), part=told))
+
+
+def test_a_files_own_partition_or_sets_are_declared_parts(tmp_path, monkeypatch):
+    def columns(path, **more) -> dict[str, list[int]]:
+        scheme, _ = parts_of(DataOptions(str(path), partitions="declared", **more))
+        return {subset.name: (subset.sites + 1).tolist() for subset in scheme.subsets}
+
+    path = tmp_path / "x.nex"
+    data = (
+        "#NEXUS\nbegin data; dimensions ntax=2 nchar=6; format datatype=dna;\n"
+        "matrix a ACGTAC b ACGTAT; end;\nbegin sets; charset one = 1-2 4; charset rest = 3 5-.;"
+    )
+    path.write_text(data + " end;\n")
+    assert columns(path) == {"one": [1, 2, 4], "rest": [3, 5, 6]}
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert columns("-") == {"one": [1, 2, 4], "rest": [3, 5, 6]}
+    with pytest.raises(InputError, match="there is no partition 'p'"):
+        columns(path, partition_name="p")
+    path.write_text(data + " charpartition p = HKY: one; charpartition q = JC: rest, HKY: one; end;\n")
+    assert columns(path, partition_name="q") == {"rest": [3, 5, 6], "one": [1, 2, 4]}
+    with pytest.raises(InputError, match="several partitions: p, q"):
+        columns(path)
+    path.write_text(data + " charset third = 3; end;\n")
+    with pytest.raises(InputError, match="columns 3 are in 'rest' and in 'third'"):
+        columns(path)
+    path.write_text(data.replace("charset rest", "[charset rest") + "] end;\n")
+    with pytest.raises(InputError, match="in no subset"):
+        columns(path)
+    assert columns(path, unassigned_sites="drop") == {"one": [1, 2, 4]}
+
+    beast = tmp_path / "x.xml"
+    beast.write_text(
+        '<beast><data id="d"><sequence taxon="a" value="ACGTAC"/><sequence taxon="b" value="ACGTAT"/></data>'
+        '<data id="p1" spec="FilteredAlignment" data="@d" filter="1::2"/>'
+        '<data id="p2" spec="FilteredAlignment" data="@d" filter="2::2"/></beast>'
+    )
+    assert columns(beast) == {"p1": [1, 3, 5], "p2": [2, 4, 6]}
+    with pytest.raises(InputError, match="there is no partition 'p'"):
+        columns(beast, partition_name="p")
+    with pytest.warns(InputWarning, match="its 2 sets of columns .p1, p2. are read as one"):
+        alignment_of(DataOptions(str(beast)))
+    beast.write_text(beast.read_text().replace("2::2", "2-9"))
+    with pytest.raises(InputError, match="x.xml.*column"):
+        columns(beast)

@@ -160,6 +160,43 @@ def test_several_alignments_are_parts_by_their_ids(tmp_path):
     assert (error.value.line, error.value.taxon) == (17, "e")
 
 
+FILTERED = """<beast version="2.7"><data id="dna">
+<sequence taxon="a" value="ACGTACGTAC"/><sequence taxon="b" value="ACGTACGTAA"/></data>
+<run><alignment id="first" spec="FilteredAlignment" filter="1-9\\3"><data idref="dna"/></alignment>
+<taxa id="second" spec="FilteredAlignment" data="@dna" filter="2::3,10"/>
+<data id="third" spec="beast.base.evolution.alignment.FilteredAlignment" data="@dna" filter="3:.:3"/>
+<data id="other" spec="FilteredAlignment" data="@rna" filter="1-2"/><data idref="dna"/></run></beast>"""
+PATTERNS = """<beast><alignment id="dna"><sequence><taxon idref="a"/>ACGTACGTAC</sequence></alignment>
+<patterns id="patterns"><alignment idref="dna"/></patterns><mergePatterns id="CP12.patterns">
+<patterns from="1" every="3"><alignment idref="dna"/></patterns>
+<patterns from="2" every="3"><alignment idref="dna"/></patterns></mergePatterns>
+<patterns id="CP3.patterns" from="3" every="3" strip="false"><alignment idref="dna"/></patterns></beast>"""
+
+
+@pytest.mark.filterwarnings("ignore:the file|.*of a BEAST file")
+def test_filters_and_patterns_are_sets_of_columns(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text(FILTERED)
+    rows = read_characters(path)
+    assert rows.taxa == ("a", "b") and not rows.parts
+    assert rows.charsets == {"first": "1-9\\3", "second": "2-.\\3, 10", "third": "3-.\\3"}
+    path.write_text(PATTERNS)
+    assert read_characters(path).charsets == {"CP3": "3-.\\3", "CP12": "1-.\\3, 2-.\\3"}
+    path.write_text(PATTERNS.replace("CP3.", "CP12."))
+    with pytest.raises(InputError, match="two sets of columns are called 'CP12'"):
+        read_characters(path)
+    two = FILTERED.replace("</data>\n<run>", '</data><data id="rna"><sequence taxon="c" value="UU"/></data><run>')
+    path.write_text(two.replace("</run>", '<data id="aa"><sequence taxon="c" value="MKL"/></data></run>'))
+    scheme = read_scheme(read_characters(path, "all"))
+    assert [(s.name, s.datatype, (s.sites + 1).tolist()) for s in scheme.subsets] == [
+        ("first", "dna", [1, 4, 7]), ("second", "dna", [2, 5, 8, 10]), ("third", "dna", [3, 6, 9]),
+        ("other", "rna", [11, 12]), ("aa", "protein", [13, 14, 15]),
+    ]  # fmt: skip
+    path.write_text(two.replace("2::3", "2::x"))
+    with pytest.raises(InputError, match="2::x"):
+        read_characters(path, "all")
+
+
 def dates_of_more(reading: DateReading):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)

@@ -1,0 +1,71 @@
+"""Sets of columns that a BEAST file makes of an alignment, as text that chooses sites.
+
+BEAST 2: `<data id="1stpos" spec="FilteredAlignment" data="@dna" filter="1-457\\3,660-.\\3"/>`, 1-based, also
+written 1:457:3 or 1::3. BEAST 1: `<patterns id="CP3.patterns" from="3" every="3"><alignment idref="dna"/>…`,
+and several of them in one `<mergePatterns id="CP12.patterns">`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phloem.io.beast_elements import Element
+from phloem.io.source_text import SourceText
+
+_STEPS = re.compile(r"\s*(\d*)\s*:\s*(\d*|\.)\s*:\s*(\d+)\s*")
+_ALL = "1-."
+
+
+def column_sets(root: Element, alignment: str, source: SourceText) -> dict[str, str]:
+    """Name → columns of every set of this alignment, in the order of the file; those of all columns are none.
+
+    Raises InputError where two sets have one name and other columns.
+    """
+    found: dict[str, str] = {}
+    for element, columns in (*_filtered(root, alignment), *_patterns(root, alignment)):
+        name = element.attributes.get("id", "").removesuffix(".patterns")
+        if not name or columns == _ALL:
+            continue
+        if found.setdefault(name, columns) != columns:
+            told = f"two sets of columns are called '{name}'"
+            raise source.error(told, element.offset, hint="Give each an id of its own.")
+    return found
+
+
+def _filtered(root: Element, alignment: str) -> Iterator[tuple[Element, str]]:
+    for element in root.everything():
+        text = element.attributes.get("filter")
+        if text and element.attributes.get("spec", "").endswith("FilteredAlignment"):
+            inside = next((one.attributes.get("idref") for one in element.every("data")), None)
+            if (element.attributes.get("data") or inside or "").removeprefix("@") == alignment:
+                yield element, ", ".join(_columns(piece) for piece in text.split(","))
+
+
+def _columns(piece: str) -> str:
+    """A piece of a filter as phloem writes it."""
+    steps = _STEPS.fullmatch(piece)
+    if steps is None:
+        return piece.strip()
+    return f"{steps[1] or 1}-{steps[2] or '.'}\\{steps[3]}"
+
+
+def _patterns(root: Element, alignment: str) -> Iterator[tuple[Element, str]]:
+    merged = list(root.every("mergePatterns"))
+    inner = {id(one) for several in merged for one in several.every("patterns")}
+    sets = [one for one in root.every("patterns") if id(one) not in inner]
+    for element in (*sets, *merged):
+        own = list(element.every("patterns")) if element.name == "mergePatterns" else [element]
+        columns = [_every(one) for one in own if _alignment_of(one) == alignment]
+        if columns:
+            yield element, ", ".join(columns)
+
+
+def _alignment_of(patterns: Element) -> str | None:
+    return next((one.attributes.get("idref") for one in patterns.every("alignment")), None)
+
+
+def _every(patterns: Element) -> str:
+    at = patterns.attributes
+    columns = f"{at.get('from', '1')}-{at.get('to', '.')}"
+    return columns + (f"\\{at['every']}" if at.get("every", "1") != "1" else "")
