@@ -101,6 +101,7 @@ def require_time_obeyed(
 ) -> None:
     """InputError for an option of `phloem time` that changes nothing."""
     tree, chains, changed = settings.tree, settings.chains, _changed(settings.chains.convergence)
+    have_spread = ("ucln", "autocorrelated") if tree.clock_sd == "log" else ("ucln",)
     of_trees = ["summary-tree"] if settings.summary_tree != "mcc" else []
     _refuse(
         [
@@ -108,9 +109,9 @@ def require_time_obeyed(
             _of_agreement(changed, chains.n_runs),
             *_of_characters(settings, kinds, models),
             Unused(
-                "clock-sd log",
-                tree.clock_sd == "log" and tree.clock not in ("ucln", "autocorrelated"),
-                f"the spread of --clock ucln or autocorrelated, and the clock is {tree.clock}",
+                f"clock-sd {tree.clock_sd}",
+                tree.clock_sd != "cv" and tree.clock not in have_spread,
+                f"the spread of --clock {' or '.join(have_spread)}, and the clock is {tree.clock}",
                 "Leave it out, or choose --clock ucln.",
             ),
             Unused(

@@ -152,8 +152,8 @@ def _tell_of_parts(characters: CharacterRows) -> None:
         shown = ", ".join(list(named)[:3]) + (", …" if len(named) > 3 else "")
         file = shown_file(characters.source.file or "the alignment")
         warnings.warn(
-            f"{file}: its {len(named)} sets of columns ({shown}) are read as one; --partitions declared makes "
-            "parts of them",
+            f"{file}: its {len(named)} sets of columns ({shown}) are read as one; --partitions declared "
+            "makes parts of them",
             InputWarning,
             stacklevel=3,
         )
@@ -222,7 +222,7 @@ def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
     each of its sets of columns."""
     if characters.parts:
         if options.partition_name is not None:
-            told = "--partition-name chooses among partitions, and this file's parts are its data types or blocks"
+            told = "--partition-name chooses among partitions, and parts are this file's data types or blocks"
             raise InputError(told, hint="Leave it out.")
         return read_scheme(characters)
     if not characters.charsets:

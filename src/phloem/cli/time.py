@@ -35,8 +35,8 @@ LINK = typer.Option(
 WITHOUT = typer.Option(None, help="A taxon to leave out; may be repeated.")
 CLOCK_SD = typer.Option(
     "cv",
-    help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms; of autocorrelated"
-    " the variance of rates, or of their logarithms.",
+    help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms, about the mean rate"
+    " or the median; of autocorrelated the variance of rates, or of their logarithms.",
 )
 START = typer.Option(
     "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
@@ -100,7 +100,7 @@ def time(
     asc: Literal["lewis", "mrbayes"] = typer.Option("lewis", help="As of phloem mcmc."),
     clock: ClockName = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
-    clock_sd: Literal["cv", "log"] = CLOCK_SD,
+    clock_sd: Literal["cv", "log", "log-median"] = CLOCK_SD,
     tree_prior: str = TREE_PRIOR,
     pieces: int | None = typer.Option(None, help="Sizes of a skyline or skygrid, R of bdsky; 10."),
     cutoff: float | None = typer.Option(None, help="Age of the last point of a grid; the dates' span."),

@@ -3,8 +3,9 @@
 Branch i, above node i, lasts τ_i = t_parent - t_i and has the length d_i = r_i τ_i. A strict clock has
 r_i = μ. The uncorrelated log-normal clock (Drummond et al. 2006, PLoS Biol. 4:e88) is non-centred here: r_i =
 μ exp(s ε_i - h s²), ε_i ~ N(0, 1). With h = ½ μ is the mean rate in real space, and the spread is given by
-the coefficient of variation φ, s² = log(1 + φ²) ("cv"); with h = 0 μ is the median rate and s itself the
-spread ("log", as BEAST 1's ucld.mean and stdev in log space).
+the coefficient of variation φ, s² = log(1 + φ²) ("cv"), or is s itself ("log", BEAST's ucld.mean and
+ucld.stdev with meanInRealSpace); with h = 0 μ is the median rate and s the spread ("log-median", log μ and s
+BEAST 1's ucld.mu and ucld.sigma).
 
 With L_i = d log P(data) / d d_i, all from one backward pass:
 
@@ -27,7 +28,10 @@ import math
 STRICT, BY_CV, BY_LOG, GAMMA, LOCAL, RANDOM, SHRINKAGE, WHITE_NOISE, AUTOCORRELATED, AUTOCORRELATED_LOG = (
     range(10)
 )
-INDEPENDENT = (BY_CV, BY_LOG, GAMMA, WHITE_NOISE)  # of each other: their branches' distances can be held
+BY_LOG_MEDIAN = 10
+LOG_NORMAL = (BY_CV, BY_LOG, BY_LOG_MEDIAN)  # uncorrelated
+OF_MEAN_RATE = (BY_CV, BY_LOG)  # h = ½
+INDEPENDENT = (*LOG_NORMAL, GAMMA, WHITE_NOISE)  # of each other: their branches' distances can be held
 FROM_PARENTS = (AUTOCORRELATED, AUTOCORRELATED_LOG)  # rates drawn about those of parents
 SMOOTH = (*INDEPENDENT, *FROM_PARENTS)  # coordinates of Hamiltonian dynamics
 
@@ -61,7 +65,7 @@ def branches_last(parent, heights, ancestral):
 
 def set_lengths(kind, rate, s, parent, heights, deviations, lengths):
     """lengths (N,), out: d_i, 0 of the root."""
-    shift = 0.5 * s * s if kind == BY_CV else 0.0
+    shift = 0.5 * s * s if kind in OF_MEAN_RATE else 0.0
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             lengths[x] = 0.0
@@ -75,7 +79,7 @@ def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_
     """From L (N,) to d/dt, added to by_height, and d/dε, added to by_deviation (both (N,)). Returns
     d/d log μ and d/ds (3)."""
     by_rate, by_s = 0.0, 0.0
-    shift = s if kind == BY_CV else 0.0
+    shift = s if kind in OF_MEAN_RATE else 0.0
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             continue
@@ -95,7 +99,7 @@ def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_
 def set_deviations(kind, rate, s, parent, heights, lengths, deviations):
     """deviations (N,), out: ε_i that give the lengths, where these are held; of branches that last no time
     they stay."""
-    shift = 0.5 * s * s if kind == BY_CV else 0.0
+    shift = 0.5 * s * s if kind in OF_MEAN_RATE else 0.0
     for x in range(parent.shape[0]):
         time = heights[parent[x]] - heights[x] if parent[x] >= 0 else 0.0
         if time > 0.0:
@@ -107,7 +111,7 @@ def held_by_distances(kind, s, parent, heights, deviations, by_deviation, by_hei
     from by_deviation (N,), d/dε of that of ε (-ε where it is standard normal), the slopes of both: d/dt,
     added to by_height (N,), d/d log μ and d/ds."""
     by_rate, by_s, inverse, held = 0.0, 0.0, 1.0 / s, 0
-    shift = 1.0 if kind == BY_CV else 0.0
+    shift = 1.0 if kind in OF_MEAN_RATE else 0.0
     for x in range(parent.shape[0]):
         time = heights[parent[x]] - heights[x] if parent[x] >= 0 else 0.0
         if time == 0.0:

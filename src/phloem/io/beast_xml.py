@@ -1,4 +1,5 @@
-"""Alignment, its sets of columns, taxa, dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
+"""Alignment, sets of columns, taxa, dates and traits of BEAST 1 and BEAST 2 files; models, priors and moves
+are not read.
 
 BEAST 1: `<taxon id="a"><date value="1982" direction="forwards" units="years"/></taxon>`, and sequences that
 name their taxon. BEAST 2: `<data>` with `<sequence taxon="a" value="ACGT"/>`, and a trait of a=1982,b=1990.
@@ -232,7 +233,8 @@ def _tell_unread(root: Element, source: SourceText) -> None:
         more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
         listed = f"{', '.join(name[:40] for name in other[:_SHOWN])}{more}"
         file = shown_file(source.file or "the file")
-        told = f"{file}: of a BEAST file, alignment, sets of columns, taxa, dates and traits are read; not {listed}"
+        read = "alignment, sets of columns, taxa, dates and traits"
+        told = f"{file}: of a BEAST file, {read} are read; not {listed}"
         warnings.warn(told, InputWarning, stacklevel=1)  # from one place, so that it is told once a file
 
 

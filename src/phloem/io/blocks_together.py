@@ -52,7 +52,7 @@ def together(blocks: Sequence[CharacterRows], names: Sequence[str] = ()) -> Char
 
 
 def _sets(block: CharacterRows, name: str) -> list[tuple[str, np.ndarray]]:
-    """Names and columns (0-based) of a block's parts: its sets where it is named and has some, or all of it."""
+    """Names and columns (0-based) of a block's parts: its sets where it has a name and some, or all of it."""
     if not name or not block.charsets:
         return [(name, np.arange(block.n_sites))]
     try:

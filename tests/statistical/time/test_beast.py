@@ -27,7 +27,7 @@ SLOW = {"clock_rate": LogNormal(np.log(0.01), 1.0)}
 CASES = {
     "a_dengue4_strict_const": TreeModel(priors=SITES | RATE | SIZE),
     "b_dengue4_ucln_const": TreeModel(
-        clock="ucln", clock_sd="log", priors=SITES | RATE | SIZE | {"clock_sigma": Exponential(3.0)}
+        clock="ucln", clock_sd="log-median", priors=SITES | RATE | SIZE | {"clock_sigma": Exponential(3.0)}
     ),
     "c_dengue4_strict_skyline4": TreeModel(prior="skyline", pieces=4, priors=SITES | RATE),
     "d_primates_strict_yule_cal": TreeModel(

@@ -349,7 +349,7 @@ CASES = {
     "ucln": Case(
         TreeModel(clock="ucln", priors={"clock_rate": RATE, "pop_size": SIZE, "clock_cv": SPREAD}),
         of_branches,
-        lambda data: data._replace(clock=data.clock._replace(kind=clocks.BY_LOG)),
+        lambda data: data._replace(clock=data.clock._replace(kind=clocks.BY_LOG_MEDIAN)),
         relative=log_normal,
     ),
     "ancestors": Case(

@@ -362,7 +362,7 @@ def test_slopes_of_a_power_of_the_posterior(clock, move, which, ancestors, monke
     assert slope_error(run, which) > 1e-2
 
 
-HELD = [("ucln", "cv"), ("ucln", "log"), ("ucgd", "cv"), ("white-noise", "cv")]
+HELD = [("ucln", "cv"), ("ucln", "log"), ("ucln", "log-median"), ("ucgd", "cv"), ("white-noise", "cv")]
 
 
 @pytest.mark.parametrize("clock, sd", HELD)

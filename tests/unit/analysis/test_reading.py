@@ -131,5 +131,5 @@ def test_a_files_own_partition_or_sets_are_declared_parts(tmp_path, monkeypatch)
     with pytest.warns(InputWarning, match="its 2 sets of columns .p1, p2. are read as one"):
         alignment_of(DataOptions(str(beast)))
     beast.write_text(beast.read_text().replace("2::2", "2-9"))
-    with pytest.raises(InputError, match="x.xml.*column"):
+    with pytest.raises(InputError, match=r"x\.xml.*column"):
         columns(beast)

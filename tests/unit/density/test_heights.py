@@ -166,7 +166,10 @@ def test_derivatives_without_the_terms_of_the_jacobian_are_seen():
     assert slope_error(TREES[2], planted) > 1e-2
 
 
-KINDS = [(clocks.STRICT, 0.0), (clocks.BY_CV, 0.7), (clocks.BY_LOG, 0.4), (clocks.GAMMA, 0.7)]
+KINDS = [
+    (clocks.STRICT, 0.0), (clocks.BY_CV, 0.7), (clocks.BY_LOG, 0.4), (clocks.BY_LOG_MEDIAN, 0.4),
+    (clocks.GAMMA, 0.7),
+]  # fmt: skip
 
 
 def lengths_of(kind, rate, spread, tree, t, e):
@@ -200,6 +203,27 @@ def test_clocks(kind, spread):
     if kind != clocks.STRICT:
         numeric = differences(lambda y: value(spread=y[0]), np.array([spread]))[0]
         assert by_s * clocks.spread_slope(kind, spread, s) == pytest.approx(numeric, abs=1e-7)
+
+
+def test_what_a_rate_and_a_spread_are_of():
+    tree, rng = TREES[2], np.random.default_rng(9)
+    branches = np.flatnonzero(tree.parent >= 0)
+    lasts = tree.heights[tree.parent[branches]] - tree.heights[branches]
+
+    def rates(kind, spread):
+        draws = [
+            lengths_of(kind, 0.02, spread, tree, tree.heights, rng.normal(size=len(tree.parent)))[branches]
+            for _ in range(4_000)
+        ]
+        found = np.concatenate([lengths / lasts for lengths in draws])
+        return found.mean() / 0.02, np.median(found) / 0.02, found.std() / found.mean(), np.log(found).std()
+
+    mean, _, cv, _ = rates(clocks.BY_CV, 0.6)
+    assert (mean, cv) == pytest.approx((1.0, 0.6), abs=0.02)
+    mean, _, _, sd = rates(clocks.BY_LOG, 0.6)
+    assert (mean, sd) == pytest.approx((1.0, 0.6), abs=0.02)
+    _, median, _, sd = rates(clocks.BY_LOG_MEDIAN, 0.6)
+    assert (median, sd) == pytest.approx((1.0, 0.6), abs=0.02)
 
 
 @pytest.mark.parametrize("kind, spread", KINDS[1:])

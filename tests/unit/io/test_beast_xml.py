@@ -185,7 +185,8 @@ def test_filters_and_patterns_are_sets_of_columns(tmp_path):
     path.write_text(PATTERNS.replace("CP3.", "CP12."))
     with pytest.raises(InputError, match="two sets of columns are called 'CP12'"):
         read_characters(path)
-    two = FILTERED.replace("</data>\n<run>", '</data><data id="rna"><sequence taxon="c" value="UU"/></data><run>')
+    rna = '<data id="rna"><sequence taxon="c" value="UU"/></data>'
+    two = FILTERED.replace("<run>", f"{rna}<run>")
     path.write_text(two.replace("</run>", '<data id="aa"><sequence taxon="c" value="MKL"/></data></run>'))
     scheme = read_scheme(read_characters(path, "all"))
     assert [(s.name, s.datatype, (s.sites + 1).tolist()) for s in scheme.subsets] == [

@@ -126,13 +126,13 @@ class Clade:
 @dataclass(frozen=True)
 class TreeModel:
     """clock: a name of structure.CLOCKS; clock_sd: what the spread of ucln and autocorrelated is of, rates
-    (cv) or their logarithms (density/clocks.py). prior: name of the tree prior, options: its own; pieces:
-    how many population sizes a sky… has. priors: of blocks by name, a density, "ctmc", or a number it is
-    fixed at; others have usual ones. clades: what is known of them. typical_age: of the tree, roughly, where
-    neither dates nor clades say one; None is 1."""
+    (cv) or their logarithms (log; log-median: and ucln's rate is the median; density/clocks.py). prior:
+    name of the tree prior, options: its own; pieces: how many population sizes a sky… has. priors: of blocks
+    by name, a density, "ctmc", or a number it is fixed at; others have usual ones. clades: what is known of
+    them. typical_age: of the tree, roughly, where neither dates nor clades say one; None is 1."""
 
     clock: str = "strict"
-    clock_sd: Literal["cv", "log"] = "cv"
+    clock_sd: Literal["cv", "log", "log-median"] = "cv"
     prior: str = "constant"
     pieces: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -316,7 +316,7 @@ def _strict_branches(model: TimeModel, tree: DatedTree, values: np.ndarray) -> t
     for k, name in enumerate(model.rate_names):
         rate = float(values[place(name)][0])
         clocks.set_lengths(clocks.STRICT, rate, 0.0, tree.parent, tree.heights, np.zeros(n), lengths[0, k])
-        if model.clock == clocks.BY_CV:
+        if model.clock in clocks.OF_MEAN_RATE:
             spread = float(values[place(model.spread_names[k])][0])
             deviations[:, k] = 0.5 * clocks.log_spread(model.clock, spread)
     return deviations, lengths

@@ -50,12 +50,18 @@ CLOCKS = {
     "white-noise": clocks.WHITE_NOISE,
     "autocorrelated": clocks.AUTOCORRELATED,
 }
-"""Names of clocks; by the logarithm's spread ucln is BY_LOG, autocorrelated AUTOCORRELATED_LOG."""
+_BY_SPREAD = {
+    ("ucln", "log"): clocks.BY_LOG,
+    ("ucln", "log-median"): clocks.BY_LOG_MEDIAN,
+    ("autocorrelated", "log"): clocks.AUTOCORRELATED_LOG,
+}
+"""Clocks whose spread is not one of rates: name and clock_sd → kind."""
 CLOCK_RATE = "clock_rate"
 """A clock's, with its parts in braces where there are several: clock_rate{gene1}, clock_rate{gene2,gene3}."""
 CLOCK_SPREAD = {
     clocks.BY_CV: "clock_cv",
     clocks.BY_LOG: "clock_sigma",
+    clocks.BY_LOG_MEDIAN: "clock_sigma",
     clocks.GAMMA: "clock_cv",
     clocks.SHRINKAGE: "clock_scale",
     clocks.WHITE_NOISE: "clock_variance",
@@ -360,8 +366,7 @@ def _clock_kind(tree: TreeModel) -> int:
         raise InputError(f"clade '{own[0]}' has a clock of its own", hint="Choose --clock local.")
     if not own and kind == clocks.LOCAL:
         raise InputError("local clocks need a clade", hint="Name its taxa: --clock-clade name=taxon,taxon.")
-    by_log = {clocks.BY_CV: clocks.BY_LOG, clocks.AUTOCORRELATED: clocks.AUTOCORRELATED_LOG}
-    return by_log.get(kind, kind) if tree.clock_sd == "log" else kind
+    return _BY_SPREAD.get((tree.clock, tree.clock_sd), kind)
 
 
 def _clock_blocks(

@@ -95,6 +95,7 @@ def noise(rng, tree, values):
 DEVIATIONS = {
     "normal": (clocks.BY_CV, normal, lambda rng, *_: rng.normal(size=9)),
     "log": (clocks.BY_LOG, normal, lambda rng, *_: rng.normal(size=9)),
+    "log, median": (clocks.BY_LOG_MEDIAN, normal, lambda rng, *_: rng.normal(size=9)),
     "autocorrelated": (clocks.AUTOCORRELATED, normal, lambda rng, *_: rng.normal(size=9)),
     "autocorrelated, log": (clocks.AUTOCORRELATED_LOG, normal, lambda rng, *_: rng.normal(size=9)),
     "noise": (clocks.WHITE_NOISE, deviations.white_noise, noise),

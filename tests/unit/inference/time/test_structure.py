@@ -134,6 +134,7 @@ def test_clocks_of_parts_have_numbers_and_moves_of_their_own():
 
 def test_names_are_of_kinds():
     assert model_of("ucln", clock_sd="log").clock == clocks.BY_LOG
+    assert model_of("ucln", clock_sd="log-median").clock == clocks.BY_LOG_MEDIAN
     assert model_of("autocorrelated", clock_sd="log").clock == clocks.AUTOCORRELATED_LOG
     assert {model_of(name).clock for name in CLOCKS} == {*range(9)} - {clocks.BY_LOG}
 

@@ -57,7 +57,7 @@ def addresses(model: TimeModel) -> dict[str, int]:
 def can_walk(model: TimeModel) -> bool:
     """Whether changes of a few heights change the density where they are alone (walk.py)."""
     free = all(c.age is None and not c.together and not c.clock for c in model.clades)
-    clock = model.clock in (clocks.STRICT, clocks.BY_CV, clocks.BY_LOG)
+    clock = model.clock in (clocks.STRICT, *clocks.LOG_NORMAL)
     alone = free and clock and model.trait is None and model.tree_prior.joining is not None
     return alone and of_nucleotides(model.engine)
 

@@ -84,7 +84,7 @@ def walk_about(data, state, scratch, move, tuning):
     values, spread = state.values[old], 0.0
     if clock.spread[0] >= 0:
         spread = log_spread(clock.kind, values[clock.spread[0]])
-    shift = 0.5 * spread * spread if clock.kind == clocks.BY_CV else 0.0
+    shift = 0.5 * spread * spread if clock.kind in clocks.OF_MEAN_RATE else 0.0
     first, end = data.tree_first, data.tree_first + data.tree_size
     own = Walk(
         data.n_tips, state.rng, state.tuning[move], state.parent[new], state.left[new], state.right[new],

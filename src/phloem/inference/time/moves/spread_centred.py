@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.density.clocks import BY_CV
+from phloem.density.clocks import BY_CV, OF_MEAN_RATE
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.time.move_table import Move
@@ -23,7 +23,7 @@ def spread_centred(p):
     s = _log_spread(p.clock, p.values[spread])
     p.values[spread] *= math.exp(log_m)
     new = _log_spread(p.clock, p.values[spread])
-    shift = 0.5 * (new * new - s * s) if p.clock == BY_CV else 0.0
+    shift = 0.5 * (new * new - s * s) if p.clock in OF_MEAN_RATE else 0.0
     n = p.heights.shape[0] - 1
     for x in range(n):
         p.deviations[x] = (s * p.deviations[x] + shift) / new
