@@ -13,8 +13,8 @@ from phloem.data.dates import TipDates, shown_year
 from phloem.errors import InputError, InputWarning, in_file, shown_file
 from phloem.io.alignment import read_alignment
 from phloem.io.date_table import read_dates
-from phloem.io.date_text import WholeYears
-from phloem.io.dates import DateReading, Undated, dates_from_names
+from phloem.io.date_text import DateRange, WholeYears
+from phloem.io.dates import DateReading, Undated, date_of, dates_from_names
 from phloem.io.trees import read_tree
 from phloem.tree.match import match_taxa
 from phloem.tree.tree import Tree, require_lengths
@@ -66,25 +66,37 @@ class DateOptions:
 
 
 def tip_ages(texts: tuple[str, ...], taxa: tuple[str, ...]) -> TipDates:
-    """From "name=age" and "name=least,most", others 0. InputError for a taxon that there is not, or twice."""
-    ages = dict[str, tuple[float, float]]()
+    """From "name=age", "name=least,most" and "name=age+/-error", others 0. InputError for a taxon that there
+    is not, or twice."""
+    ages = dict[str, DateRange]()
     for text in texts:
         name, _, numbers = (part.strip() for part in text.rpartition("="))
-        hint = "Write NAME=AGE or NAME=LEAST,MOST, as in --tip-age Xyelotoma=152,163."
-        try:
-            found = [float(number) for number in numbers.split(",")]
-        except ValueError:
-            found = []
-        if not name or len(found) not in (1, 2) or not 0.0 <= found[0] <= found[-1] < float("inf"):
+        if not name or (age := _age(numbers, name)) is None:
+            hint = "Write NAME=AGE, NAME=LEAST,MOST or NAME=AGE+/-ERROR, as in --tip-age Xyelotoma=152,163."
             raise InputError(f"'{text}' is no age of a tip", hint=hint)
         if name not in taxa:
             told = f"--tip-age names a taxon that the data lack: '{name}'"
             raise InputError(told, taxon=name, hint="Write its name as the data do.")
         if name in ages:
             raise InputError(f"--tip-age names '{name}' twice", taxon=name, hint="Leave one of them out.")
-        ages[name] = found[0], found[-1]
-    bounds = np.array([ages.get(name, (0.0, 0.0)) for name in taxa])
-    return TipDates(taxa, 0.0 - bounds[:, 1], 0.0 - bounds[:, 0], calendar=False)
+        ages[name] = age
+    found = [ages.get(name, DateRange(0.0, 0.0)) for name in taxa]
+    columns = np.array([(one.lower, one.upper, one.mean, one.error) for one in found]).T
+    return TipDates(taxa, *columns[:2], False, *columns[2:])
+
+
+def _age(text: str, name: str) -> DateRange | None:
+    """An age, two that bound it or one with an error as years before a present at 0; None of other texts."""
+    try:
+        ages = [float(number) for number in text.split(",")]
+    except ValueError:
+        with suppress(InputError):
+            found = date_of([text], name, DateReading(), ages=True)
+            return found if found.error and found.mean <= 0.0 else None
+        return None
+    if len(ages) > 2 or not 0.0 <= ages[0] <= ages[-1] < float("inf"):
+        return None
+    return DateRange(0.0 - ages[-1], 0.0 - ages[0])
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from phloem.density.calibrations import likely_age
 from phloem.density.parameterisation import PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
+from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
 from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP, chosen
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
@@ -50,6 +51,7 @@ from phloem.io.date_table import carries_dates
 from phloem.io.date_text import parse_date
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
+_FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
 ROOT, ORIGIN = "root", "origin"
 _NO_TIME = "no dates of different times, no calibration and no prior of a rate say what a unit of time is"
 
@@ -130,7 +132,7 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     if source is None:
         _warn_of_dated_names(alignment.taxa)
     else:
-        dates = source.read(alignment.taxa)
+        dates = source.read(alignment.taxa).within(_FARTHEST)
         bounds, youngest = np.stack(dates.ages, axis=1), dates.latest
         if not np.isfinite(bounds).all():
             taxon = alignment.taxa[int(np.argmin(np.isfinite(bounds).all(axis=1)))]
@@ -145,7 +147,7 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         settings.tree,
         options=dict(settings.tree.options) | ({"shift": shift} if shift else {}),
         priors=dict(_named_density(expanded_prior(text, members), "--prior") for text in settings.prior),
-        clades=_clades(settings, alignment.taxa),
+        clades=_clades(settings, alignment.taxa) + (() if dates is None else _of_errors(dates)),
     )
     trait = settings.trait.read(alignment.taxa, settings.chains.use_data) if settings.trait else None
     if trait is not None:
@@ -268,6 +270,15 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
                 raise InputError(f"--calibrate {text}: a fixed age is above 0", hint="As in root=90.")
         found[name] = replace(found[name], age=family, offset=offset)
     return tuple(c for c in found.values() if c.name not in (ROOT, ORIGIN) or c.age is not None)
+
+
+def _of_errors(dates: TipDates) -> tuple[Clade, ...]:
+    """The densities of the ages of tips whose dates have errors."""
+    return tuple(
+        Clade(f"tip {name}", (name,), age=Normal(dates.latest - mean, error))
+        for name, mean, error in zip(dates.names, dates.mean.tolist(), dates.error.tolist())
+        if error > 0
+    )
 
 
 def _shifts(settings: TimeTreeSettings, youngest: float | None) -> dict[str, tuple[float, ...]]:

@@ -279,7 +279,9 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     priors += [f"{name} fixed" for name in sorted(model.fixed)]
     priors += [f"{x} CTMC reference" for x, own in zip(model.rate_names, model.reference) if own]
     priors += ["trait_clock CTMC reference"] if model.trait_reference else []
-    priors += [f"age of {x.name} {x.age_text}" for x in model.clades if x.age is not None]
+    priors += [f"age of {x.name} {x.age_text}" for x in model.clades if x.age is not None and not x.of_tip]
+    if n := sum(x.of_tip for x in model.clades):
+        priors.append(f"dates of {n} taxa normal, by their errors")
     text = "prior:   " + ", ".join(priors)
     show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
     if held := [text for clade in model.clades if (text := clade.constraint_text)]:

@@ -25,18 +25,25 @@ class TipDates:
 
     names: T distinct taxa. lower, upper: (T,) float64, the earliest and latest decimal year it may have been;
     equal where the date is exact, infinite where that side is not known. calendar: False if the years count
-    from an unknown present, which is 0: they are ages with a minus. Raises InputError naming the taxon.
+    from an unknown present, which is 0: they are ages with a minus. error: (T,) standard deviations of normal
+    errors, 0 where there is none; mean: (T,) what these are about, and lower and upper leave 95 % between
+    them. Raises InputError naming the taxon.
     """
 
     names: tuple[str, ...]
     lower: np.ndarray
     upper: np.ndarray
     calendar: bool = True
+    mean: np.ndarray = ()  # type: ignore[assignment]
+    error: np.ndarray = ()  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        for bound in ("lower", "upper"):
-            object.__setattr__(self, bound, np.array(getattr(self, bound), np.float64))
-        if not len(self.names) == len(set(self.names)) == len(self.lower) == len(self.upper):
+        n = len(self.names)
+        for of_taxa in ("lower", "upper", "mean", "error"):
+            given = np.array(getattr(self, of_taxa), np.float64)
+            object.__setattr__(self, of_taxa, given if given.size or not n else np.zeros(n))
+        sizes = {len(own) for own in (self.lower, self.upper, self.mean, self.error)}
+        if sizes != {n} or n != len(set(self.names)):
             raise InputError("dates need one name each, and each name once")
         wrong = np.isnan(self.lower) | np.isnan(self.upper) | (self.lower > self.upper)
         if wrong.any():
@@ -51,11 +58,13 @@ class TipDates:
 
     @cached_property
     def middle(self) -> np.ndarray:
-        """(T,) the middle of each range; its known end where the other is not, NaN where neither is."""
+        """(T,) the middle of each range, or what an error is about; its known end where the other is not, NaN
+        where neither is."""
         lower = np.where(np.isfinite(self.lower), self.lower, self.upper)
         upper = np.where(np.isfinite(self.upper), self.upper, self.lower)
         known = np.isfinite(lower)
-        return np.where(known, 0.5 * (np.where(known, lower, 0.0) + np.where(known, upper, 0.0)), np.nan)
+        middle = 0.5 * (np.where(known, lower, 0.0) + np.where(known, upper, 0.0))
+        return np.where(self.error > 0, self.mean, np.where(known, middle, np.nan))
 
     @property
     def latest(self) -> float:
@@ -76,7 +85,15 @@ class TipDates:
             message = f"{len(absent)} taxa have no date, among them '{absent[0]}'"
             raise InputError(message, taxon=absent[0], hint="Give a date for every taxon.")
         rows = [place[name] for name in taxa]
-        return TipDates(tuple(taxa), self.lower[rows], self.upper[rows], self.calendar)
+        lower, upper, mean, error = (x[rows] for x in (self.lower, self.upper, self.mean, self.error))
+        return TipDates(tuple(taxa), lower, upper, self.calendar, mean, error)
+
+    def within(self, deviations: float) -> TipDates:
+        """The same dates, those with errors within so many standard deviations; no age is below 0."""
+        away, wrong = deviations * self.error, self.error > 0
+        upper = self.mean + away if self.calendar else np.minimum(self.mean + away, 0.0)
+        lower, upper = np.where(wrong, self.mean - away, self.lower), np.where(wrong, upper, self.upper)
+        return TipDates(self.names, lower, upper, self.calendar, self.mean, self.error)
 
 
 def is_leap(year: int) -> bool:

@@ -7,6 +7,7 @@
 | 2020-03, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X-XX-XX | all of that month, year or decade, till now |
 | [2010:2012.5], 2010..2012, 2020-01-01/2020-02-01, b(2010,2012) | from the first's begin to the last's end |
 | l(2010), u(2012), >2010, <2012 | that end alone |
+| 4520±35, 4520+/-35, normal(4520,35) | that year with a normal error of this standard deviation |
 | ?, NA, XXXX-XX-XX, nothing | not known |
 """
 
@@ -34,18 +35,23 @@ _UNKNOWN = {"", "?", "-", "na", "n/a", "nan", "none", "null", "unknown", "missin
 _BETWEEN = re.compile(r"\[(.+?)[:,](.+)\]|b\((.+?),(.+)\)|(.+?)\.\.(.+)|([^:/\[]+[-.][^:/]+)[:/]([^:/\]]+)")
 _BRACKETS = re.compile(r"[\[(](.*)[\])]")
 _ONE_SIDED = re.compile(r"([lu])\((.+)\)|([<>])=?(.+)", re.IGNORECASE)
+_WITH_ERROR = re.compile(r"(.+?)\s*(?:\+/-|\+-)\s*(.+)|n(?:ormal)?\((.+),(.+)\)", re.IGNORECASE)
+_LIMITS = 1.96  # standard deviations to either side that leave 95 %
 _HINT = "Write 2005.59, 2020-03-01, 2020-03, or [2010:2012.5] for a range."
 _LONGEST = 100  # characters of a date
 _SERIAL_DAYS = 25_569  # of 1970-01-01, counted from the end of 1899 as spreadsheets do
 
 
 class DateRange(NamedTuple):
-    """lower, upper: decimal years. whole: a bare whole year; calendar: written with month, day or X."""
+    """lower, upper: decimal years. whole: a bare whole year; calendar: written with month, day or X. error:
+    the standard deviation of a normal error, 0 without one; lower and upper leave 95 % then, about mean."""
 
     lower: float
     upper: float
     whole: bool = False
     calendar: bool = False
+    mean: float = 0.0
+    error: float = 0.0
 
 
 UNKNOWN = DateRange(-inf, inf)
@@ -53,11 +59,11 @@ UNKNOWN = DateRange(-inf, inf)
 
 def parse_date(text: str, taxon: str | None = None) -> DateRange:
     """What a text says of a date, see the module; InputError naming the taxon where it says nothing."""
-    text = text.strip().strip("\"'").strip()
+    text = text.strip().strip("\"'").strip().replace("±", "+/-")
     if text.lower() in _UNKNOWN:
         return UNKNOWN
     usual = text.isascii() and len(text) <= _LONGEST
-    found = _one_date(text, taxon) if usual else None
+    found = (_one_date(text, taxon) or _with_error(text, taxon)) if usual else None
     if found is None and usual:
         found = _range(text, taxon)
     if found is None:
@@ -101,6 +107,20 @@ def _calendar(year: str, month: str, day: str | None, text: str, taxon: str | No
         return DateRange(start, start, calendar=True)
     end = year_of_day(last, months[1], days_in_month(last, months[1]) + 1)
     return DateRange(year_of_day(first, months[0], 1), end, calendar=True)
+
+
+def _with_error(text: str, taxon: str | None) -> DateRange | None:
+    """A moment and how far it may be off; None if it is no such thing."""
+    match = _WITH_ERROR.fullmatch(text)
+    if match is None:
+        return None
+    moment = _one_date((match[1] or match[3]).strip(), taxon)
+    error = (match[2] or match[4]).strip()
+    if moment is None or moment.lower < moment.upper or not _NUMBER.fullmatch(error) or float(error) <= 0.0:
+        hint = "Write a year or a day and a standard deviation in years, as in 4520+/-35."
+        raise InputError(f"'{text}' is no date with an error", taxon=taxon, hint=hint)
+    mean, away = moment.lower, _LIMITS * float(error)
+    return DateRange(mean - away, mean + away, False, moment.calendar, mean, float(error))
 
 
 def _range(text: str, taxon: str | None) -> DateRange | None:

@@ -128,11 +128,15 @@ def date_of(texts: list[str], taxon: str, reading: DateReading, ages: bool) -> D
                 "a calendar date stands among ages", taxon=taxon, hint="Write years before present."
             )
         known = [0.0 - x for part in parts for x in (part.lower, part.upper) if np.isfinite(x)]
+        if len(parts) == 1 and parts[0].error:
+            return DateRange(min(known), min(max(known), 0.0), mean=-parts[0].mean, error=parts[0].error)
+        _require_no_error(parts, taxon)
         return DateRange(min(known), max(known)) if known else UNKNOWN
     for part, text in zip(parts, texts):
         require_years(part, text.strip(), taxon)
     if len(parts) == 1:
         return parts[0]
+    _require_no_error(parts, taxon)
     lower, upper = parts[0].lower, parts[1].upper
     if lower > upper:
         raise InputError(
@@ -141,6 +145,14 @@ def date_of(texts: list[str], taxon: str, reading: DateReading, ages: bool) -> D
             hint="Swap the dates.",
         )
     return DateRange(lower, upper, calendar=parts[0].calendar or parts[1].calendar)
+
+
+def _require_no_error(parts: Sequence[DateRange], taxon: str) -> None:
+    if any(part.error for part in parts):
+        told = "a date with an error is the end of a range"
+        raise InputError(
+            told, taxon=taxon, hint="Give one date with its error, or the earliest and the latest."
+        )
 
 
 def dates_record(
@@ -165,7 +177,8 @@ def dates_record(
     lower, upper = [date.lower for date in dates], [date.upper for date in dates]
     if not any(np.isfinite(lower)) and not any(np.isfinite(upper)):
         raise InputError("no taxon has a date", file=file, hint="Give a date to at least two taxa.")
-    return TipDates(names, np.array(lower), np.array(upper), calendar=not ages)
+    means, errors = [date.mean for date in dates], [date.error for date in dates]
+    return TipDates(names, lower, upper, not ages, means, errors)  # type: ignore[arg-type]
 
 
 def _rows_of(

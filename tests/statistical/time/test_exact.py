@@ -227,6 +227,30 @@ def test_sampled_dates_and_clades_that_must_be():
     assert close(sampled_["root_height"], mean[2], error[2])
 
 
+@pytest.mark.parametrize("clock", ["strict", "ucln"])
+def test_dates_with_errors_are_normal_without_data(clock):
+    """A coalescent of a known size is a distribution given any dates, so that without data these keep theirs;
+    planted: a density of an error a tenth too large."""
+    means, errors = np.array([0.0, 3.0, 3.4, 6.0, 2.0]), np.array([0.0, 0.5, 0.6, 1.0, 0.0])
+    bounds = np.stack([means - 4.75 * errors, means + 4.75 * errors], axis=1)
+    priors = {"pop_size": 4.0, "clock_rate": Exponential(1.0)}
+
+    def largest(errors):
+        tips = [Clade(f"tip t{i}", (f"t{i}",), age=Normal(means[i], errors[i])) for i in (1, 2, 3)]
+        tree = TreeModel(clock=clock, priors=priors, clades=tuple(tips))
+        _, _, run = sampled(
+            nothing_observed(5), bounds, "JC", tree, generations=1_000_000, use_data=False, sample_every=100
+        )
+        kept = run.samples.sets[first_kept(run) :, 0, 1:4]
+        scaled = (kept - means[1:4]) / [0.5, 0.6, 1.0]
+        shown = np.concatenate([scaled, scaled**2], axis=1)
+        found = trace_summary([f"x{k}" for k in range(6)], shown[None])
+        return np.abs((found.mean - np.repeat([0.0, 1.0], 3)) / found.mcse).max()
+
+    assert largest(np.array([0.0, 0.5, 0.6, 1.0, 0.0])) < 4
+    assert largest(np.array([0.0, 0.55, 0.66, 1.1, 0.0])) > 5
+
+
 def test_partial_and_negative_constraints_without_data():
     """Clades and ages against simulated trees of which those that do not obey are rejected."""
     held = (

@@ -10,7 +10,9 @@ from phloem.analysis.time_data import time_input
 from phloem.analysis.time_options import time_settings
 from phloem.analysis.time_record import time_identity
 from phloem.analysis.time_start import with_engine
+from phloem.density.terms.normal import Normal
 from phloem.errors import InputError
+from phloem.inference.time.draws import trace_columns
 
 FASTA = ">living\nACGT\n>old=1\nACGA\n>older\nACGG\n"
 
@@ -37,6 +39,17 @@ def test_they_are_heights_of_tips_others_of_the_present(file):
         read(file, "older=3", clock="random")
 
 
+def test_an_error_is_a_density_of_the_age(file):
+    settings, found = read(file, "older=4520±35", "old=1=12+/-4")
+    tips = [(one.name, one.taxa, one.age) for one in found.model.clades]
+    assert tips == [("tip old=1", ("old=1",), Normal(12, 4)), ("tip older", ("older",), Normal(4520, 35))]
+    assert found.model.tip_bounds.tolist() == [[0, 0], [0, 31], [4353.75, 4686.25]]
+    columns = trace_columns(found.model).names
+    assert {"date(old=1)", "date(older)"} <= set(columns) and not any(c.startswith("age(") for c in columns)
+    identity = time_identity(settings, found.model)
+    assert identity != time_identity(settings, read(file, "older=4520±35", "old=1=12+/-5")[1].model)
+
+
 @pytest.mark.parametrize(
     "ages, told",
     [
@@ -45,6 +58,8 @@ def test_they_are_heights_of_tips_others_of_the_present(file):
         (["older=1,2,3"], "no age of a tip"),
         (["older"], "no age of a tip"),
         (["older=old"], "no age of a tip"),
+        (["older=-5±2"], "no age of a tip"),
+        (["older=5±0"], "no age of a tip"),
         (["eldest=3"], "the data lack: 'eldest'"),
         (["older=3", "older=4"], "'older' twice"),
     ],

@@ -44,6 +44,9 @@ MARCH = (2020 + 60 / 366, 2020 + 91 / 366)
         ("2013.2:2013.7", 2013.2, 2013.7),
         ("2020-01-01/2020-03", 2020.0, MARCH[1]),
         ("b(2010,2012)", 2010.0, 2012.0),
+        ("4520±35", 4520 - 68.6, 4520 + 68.6),
+        ("2020-03-01 +/- 0.5", MARCH[0] - 0.98, MARCH[0] + 0.98),
+        ("normal(-500, 10)", -519.6, -480.4),
         ("l(2010)", 2010.0, INF),
         ("u(2012)", -INF, 2012.0),
         (">2010", 2010.0, INF),
@@ -240,3 +243,29 @@ def test_the_dates_of_the_west_nile_genomes_are_those_in_their_names():
     heights = node_heights(tree)[: tree.n_tips]
     dated = dict(zip(table.names, table.lower))
     assert np.allclose(heights, tip_heights(tree.taxa, dated), atol=1e-6)
+
+
+def test_dates_with_errors(tmp_path):
+    table = tmp_path / "dates.tsv"
+    table.write_text("name\tage\na\t4520±35\nb\t20+-40\nc\t0\nd\t10..30\n")
+    dates = read_dates(table, "abcd", DateReading(ages=True))
+    assert dates.error.tolist() == [35, 40, 0, 0] and dates.mean.tolist() == [-4520, -20, 0, 0]
+    assert dates.lower == pytest.approx([-4588.6, -98.4, 0, -30])
+    assert dates.upper == pytest.approx([-4451.4, 0, 0, -10])
+    assert dates.middle.tolist() == [-4520, -20, 0, -20] and dates.latest == 0
+    wide = dates.within(4.0)
+    assert wide.lower.tolist() == [-4660, -180, 0, -30] and wide.upper.tolist() == [-4380, 0, 0, -10]
+    assert wide.of("ba").error.tolist() == [40, 35]
+
+    table.write_text("name\tdate\na\t2010±2\nb\t2011.5\n")
+    dates = read_dates(table, "ab")
+    assert dates.calendar and dates.within(3.0).latest == 2016.0
+    table.write_text("name\tlower\tupper\na\t2010±2\t2013\nb\t2011.5\t2012\n")
+    with pytest.raises(InputError, match="an error is the end of a range"):
+        read_dates(table, "ab")
+
+
+@pytest.mark.parametrize("text", ["2010±", "±2", "2010±0", "2010±-1", "2010±x", "2020-03±1", "normal(1,2,3)"])
+def test_what_is_no_error_of_a_date_is_refused(text):
+    with pytest.raises(InputError, match="is no date"):
+        parse_date(text, "a")

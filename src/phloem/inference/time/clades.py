@@ -49,7 +49,7 @@ def check_clade(clade: Clade, taxa: Sequence[str]) -> None:
     for name in (*clade.taxa, *clade.outside):
         if name not in taxa:
             raise InputError(f"clade '{clade.name}' has a taxon that the data lack: '{name}'", taxon=name)
-    if len(clade.taxa) < 2:
+    if len(clade.taxa) < 2 and not clade.of_tip:
         raise InputError(f"clade '{clade.name}' needs at least two taxa")
     if both := set(clade.taxa) & set(clade.outside):
         name = min(both)

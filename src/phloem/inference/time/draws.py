@@ -60,7 +60,7 @@ def trace_columns(model: TimeModel) -> Columns:
     names = ["tree_prior", "root_height", "tree_length"] + [ANCESTORS] * model.samples_ancestors
     if np.isfinite(model.youngest):
         names.insert(2, "root_date")
-    names += [f"age({clade.name})" for clade in model.clades]
+    names += [f"age({clade.name})" for clade in model.clades if not clade.of_tip]
     names += [f"date({model.taxa[x]})" for x in _moving(model)]
     if model.clock != clocks.STRICT:
         of_rates = ["mean_rate", "rate_cv"] + ["rate_changes"] * (model.clock == clocks.RANDOM)
@@ -93,7 +93,8 @@ def draw(state: TimeState, columns: Columns, power: float = 1.0) -> Samples:
     numbers.append(total)
     if model.samples_ancestors:
         numbers.append(ancestral(lengths[: model.n_tips]).sum())
-    numbers += [_age(model, c, tree) + model.above(c, state.values[s]) for c in model.clades]
+    of_several = [clade for clade in model.clades if not clade.of_tip]
+    numbers += [_age(model, c, tree) + model.above(c, state.values[s]) for c in of_several]
     numbers += [model.youngest - heights[x] for x in _moving(model)]
     for k, of_branches in enumerate(rates[:, lengths > 0] if model.clock != clocks.STRICT else ()):
         numbers += [substitutions[k].sum() / total, of_branches.std() / of_branches.mean()]

@@ -223,7 +223,7 @@ def check_runaway(runs: Sequence[AnyRun]) -> None:
     for run in runs:
         model, state = run.cold.model, run.cold.state
         free = model.has_open_level and all(model.reference)
-        free = free and all(clade.age is None for clade in model.clades)
+        free = free and all(clade.age is None or clade.of_tip for clade in model.clades)
         root = float(state.heights[int(state.slot[0])].max())
         if free and root > _FAR * model.scale.time:
             raise NumericalError(

@@ -83,7 +83,8 @@ class Clade:
     outside, none of those. apart: they may not be a clade. age: the density of their common ancestor's age,
     less offset, the least it can be; or the age itself, of a clade that they must be or of all taxa. clock:
     they have one of their own (TreeModel.clock "local"), and must be a clade. above: of all taxa, the number
-    that is added to the root's age: the age is that of the beginning of a process."""
+    that is added to the root's age: the age is that of the beginning of a process. Of one taxon, the density
+    of a tip's age."""
 
     name: str
     taxa: tuple[str, ...]
@@ -103,6 +104,11 @@ class Clade:
             return 0.0 if age == self.age else -math.inf
         above = age - self.offset
         return float(self.age.log_density(np.array([above]))) if above >= 0.0 else -math.inf
+
+    @property
+    def of_tip(self) -> bool:
+        """Whether it is what is known of the age of one tip."""
+        return len(self.taxa) == 1 and isinstance(self.age, Normal)
 
     @property
     def constraint_text(self) -> str:

@@ -24,7 +24,7 @@ from phloem.inference.time.compiled.groups import Grouped, follow, groups_follow
 from phloem.inference.time.compiled.known_places import entry, place_key
 from phloem.inference.time.field import Field
 from phloem.inference.time.move_table import registered
-from phloem.inference.time.moves import learnt_spr, parsimony_spr
+from phloem.inference.time.moves import clade_dates, learnt_spr, parsimony_spr, tip_and_parent, tip_date
 from phloem.inference.time.records import KnownPlaces
 from phloem.tree.dated import dated_tree, random_dated_tree
 from unit.inference.mcmc.test_walks import characters
@@ -57,6 +57,10 @@ NO_FIELD = Field(0, _X, 0, 0, _X, _X, _X, np.zeros((7, 0)), 0.0, _I, np.zeros((4
 TUNING = {"subtree_slide": 1.5, "subtree_leap": 1.5, "tree_scaler": 0.4, "up_down": 0.6, "root_height": 1.5}
 
 
+BOUNDS = np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]])
+WIDER = np.array([[0.0, 0.0], [0.0, 2.0], [0.5, 3.0], [2.0, 3.5], [4.0, 4.0]])
+
+
 @dataclass
 class Point:
     """A draw of tree, rates and deviations."""
@@ -65,6 +69,7 @@ class Point:
     values: np.ndarray  # rate, spread of every clock
     deviations: np.ndarray  # of the last one
     free: np.ndarray | None = None  # whose rate is not fixed, None: all
+    bounds: np.ndarray = field(default_factory=BOUNDS.copy)  # of tips' heights
     known: dict = field(init=False, default_factory=dict)  # by density: as_it_is, which every move asks for
 
 
@@ -114,15 +119,16 @@ DEVIATIONS = {
 """The clock, the density of its deviations, and draws from it."""
 
 
-def prior_draws(n, seed, uncertain=False, kind="normal"):
+def prior_draws(n, seed, uncertain=False, kind="normal", bounds=BOUNDS):
     rng, found = np.random.default_rng(seed), []
     for _ in range(n):
         tips = TIPS.copy()
         if uncertain:
-            tips[2] = rng.uniform(0.5, 3.0)
+            moving = bounds[:, 0] < bounds[:, 1]
+            tips[moving] = rng.uniform(*bounds[moving].T)
         tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(SIZE / pairs))
         values = np.array([rng.lognormal(), rng.exponential(1 / SPREAD_RATE)])
-        found.append(Point(tree, values, DEVIATIONS[kind][2](rng, tree, values)))
+        found.append(Point(tree, values, DEVIATIONS[kind][2](rng, tree, values), bounds=bounds))
     return found
 
 
@@ -147,7 +153,7 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
         5, rng, tuning, 0.0, 0.0, empty, 0, np.zeros(8), tree.parent.copy(), tree.left.copy(),
         tree.right.copy(), tree.heights.copy(), tree.order.copy(), *with_row(point), point.values.copy(),
         np.arange(0, 2 * k, 2), np.arange(1, 2 * k, 2), free, k - 1, kind, 0, np.array(groups),
-        np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
+        point.bounds, np.flatnonzero(point.bounds[:, 0] < point.bounds[:, 1]),
         np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room, NO_FIELD, KNOWN, np.ones(2),
     )  # fmt: skip
 
@@ -222,6 +228,11 @@ def draws(uncertain: bool = False) -> list[Point]:
     return prior_draws(DRAWS, 1 + uncertain, uncertain=uncertain)
 
 
+@cache
+def of_wider_dates() -> list[Point]:
+    return prior_draws(DRAWS, 3, uncertain=True, bounds=WIDER)
+
+
 WITH_RATIO = (
     "learnt_spr",
     "parsimony_spr",
@@ -283,11 +294,22 @@ def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
 @pytest.mark.parametrize("name", [name for name in registered() if name not in (*OF_SIZES, *OWN)])
 def test_a_move_leaves_the_prior_as_it_is(name):
     move = registered()[name]
-    assert largest_flow(move, draws(uncertain=name == "tip_date"), move.propose) < 4.2
+    dates = move.needs == "dates"
+    if name != "clade_dates":  # which needs two such tips
+        assert largest_flow(move, draws(uncertain=dates), move.propose) < 4.2
+    if dates:
+        assert largest_flow(move, of_wider_dates(), move.propose) < 4.2
     if name in ("spread_centred", "parsimony_spr"):  # these read what kind of clock it is
         assert largest_flow(move, draws(), move.propose, "log") < 4.2
         for kind in ("bridge", "gamma", "noise"):
             assert largest_flow(move, of_clock(kind), move.propose, kind) < 4.2
+
+
+@pytest.mark.parametrize("module", [tip_date, tip_and_parent, clade_dates])
+def test_a_date_that_only_gets_older_is_seen(module, monkeypatch):
+    right = module.shifted
+    monkeypatch.setattr(module, "shifted", lambda value, by, low, high: right(value, abs(by), low, high))
+    assert largest_flow(module.MOVE, of_wider_dates(), module.MOVE.propose) > 10
 
 
 @pytest.mark.parametrize("module", [parsimony_spr, learnt_spr])
