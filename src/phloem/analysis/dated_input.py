@@ -81,8 +81,8 @@ def tip_ages(texts: tuple[str, ...], taxa: tuple[str, ...]) -> TipDates:
             raise InputError(f"--tip-age names '{name}' twice", taxon=name, hint="Leave one of them out.")
         ages[name] = age
     found = [ages.get(name, DateRange(0.0, 0.0)) for name in taxa]
-    columns = np.array([(one.lower, one.upper, one.mean, one.error) for one in found]).T
-    return TipDates(taxa, *columns[:2], False, *columns[2:])
+    lower, upper, mean, error = np.array([(x.lower, x.upper, x.mean, x.error) for x in found]).T
+    return TipDates(taxa, lower, upper, False, mean, error)
 
 
 def _age(text: str, name: str) -> DateRange | None:
