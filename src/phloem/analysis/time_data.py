@@ -53,6 +53,7 @@ from phloem.io.date_text import parse_date
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
 ROOT, ORIGIN = "root", "origin"
+_LONG = 300.0  # times the dates' span: an age that was taken for a date
 _NO_TIME = "no dates of different times, no calibration and no prior of a rate say what a unit of time is"
 
 
@@ -142,7 +143,8 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         if value is not None and not low < value < high:
             raise InputError(f"--{name} {value:g} is out of range")
     members = members_of(parts, pieces)
-    shift = _shifts(settings, youngest if dates is not None and dates.calendar else None)
+    dated = dates is not None and dates.calendar
+    shift = _shifts(settings, youngest if dated else None, float(bounds.max()))
     tree = replace(
         settings.tree,
         options=dict(settings.tree.options) | ({"shift": shift} if shift else {}),
@@ -281,8 +283,9 @@ def _of_errors(dates: TipDates) -> tuple[Clade, ...]:
     )
 
 
-def _shifts(settings: TimeTreeSettings, youngest: float | None) -> dict[str, tuple[float, ...]]:
-    """Name → ages at which the number shifts, of texts with dates where height 0 has one, else with ages."""
+def _shifts(settings: TimeTreeSettings, youngest: float | None, span: float) -> dict[str, tuple[float, ...]]:
+    """Name → ages at which the number shifts, of texts with dates where height 0 has one, else with ages.
+    span: of the dates."""
     found: dict[str, tuple[float, ...]] = {}
     for text in settings.shift:
         name, equals, times = text.partition("=")
@@ -299,6 +302,10 @@ def _shifts(settings: TimeTreeSettings, youngest: float | None) -> dict[str, tup
             present = "the present" if youngest is None else f"the youngest date, {youngest:.6g}"
             hint = "Give dates where the tips have them, else ages above 0."
             raise InputError(f"--shift {text}: not every time is before {present}", hint=hint)
+        if youngest is not None and max(ages) > _LONG * span:
+            told = f"{max(ages):,.6g} years before the youngest tip, and all are of {span:.4g}"
+            dates = f"times of shifts are dates here, as {youngest - 0.5 * span:.6g}"
+            warnings.warn(f"--shift {text}: {times.strip()} is {told}; {dates}", InputWarning, stacklevel=4)
         found[name.strip()] = tuple(ages)
     return found
 

@@ -269,7 +269,8 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
         "autocorrelated": f"autocorrelated log-normal, spread by {settings.tree.clock_sd}",
     }
     show_line(f"clock:   {kinds[settings.tree.clock]}")
-    show_line(f"tree:    {model.tree_prior.name}")
+    told = ", ".join((model.tree_prior.name, *model.parameters.shifts_text))
+    show_line(fill(f"tree:    {told}", terminal_width(), subsequent_indent=" " * 9))
     if model.trait is not None:
         tips, rates = model.trait.tips, "one rate a route" if model.trait.symmetric else "two rates a route"
         chosen = ", few of them expected (BSSVS)" if model.trait.few else ""

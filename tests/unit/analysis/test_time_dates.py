@@ -117,6 +117,24 @@ def test_numbers_shift_at_dates_where_tips_have_dates_else_at_ages(files):
     assert ages.model.parameters.settings[FIRST : FIRST + 2].tolist() == [0.0, 1.25]
     names = [b.name for b in ages.model.parameters.blocks]
     assert names[-3:] == ["sampling_proportion_1", "sampling_proportion_2", "origin_gap"]
+    assert ages.model.parameters.shifts_text == ("sampling_proportion shifts at 1.25",)
+
+
+def test_an_age_that_is_taken_for_a_date_is_told(files):
+    with pytest.warns(InputWarning, match="0.5 is 2,002.5 years before the youngest tip, and all are of 4"):
+        shifted(files, "reproductive_number=0.5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shifted(files, "reproductive_number=1900")
+
+
+def test_cells_are_of_the_dates_and_not_of_a_wide_density_of_the_origin(files):
+    settings = TimeTreeSettings(
+        str(files / "a.fasta"), dates=DateOptions(date_delimiter="|", date_field=1), model="JC",
+        tree=TreeModel(prior="bdsky", pieces=4), calibrate=("origin=gamma(0.5,0.005)",),
+    )  # fmt: skip
+    (told,) = time_input(settings).model.parameters.shifts_text
+    assert told == "reproductive_number in 4 cells of 1.333, the oldest from 4 on"
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def laid_out(
             all_priors[name] = priors[block.name]
     all_priors |= {block.name: priors[block.name] for block in blocks[3:]}
     settings = np.concatenate([[*header, float(len(begins))], begins, *places])
-    return Parameters((*own, *blocks[3:]), all_priors, settings)
+    return Parameters((*own, *blocks[3:]), all_priors, settings, shifts=shifts)
 
 
 def of_stretches(name: str, n: int) -> list[str]:

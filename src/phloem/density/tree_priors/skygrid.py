@@ -16,7 +16,8 @@ def grid_parameters(scale, options) -> Parameters:
     k, cutoff = scale.n_pieces, float(options.get("cutoff") or scale.time)
     blocks = positive("pop_size", scale.time, k), positive("precision", 1.0)
     settings = np.array([cutoff / (k - 1), float(LEVEL in options)])
-    return Parameters(blocks, {"precision": Gamma(0.001, 0.001)}, settings)
+    shifts = {"pop_size": settings[0] * np.arange(1, k)}
+    return Parameters(blocks, {"precision": Gamma(0.001, 0.001)}, settings, shifts=shifts)
 
 
 def smoothing(x: np.ndarray, level: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -52,12 +52,26 @@ class Scale(NamedTuple):
 @dataclass(frozen=True)
 class Parameters:
     """blocks: of numbers. priors: by name of a block, those that the tree prior's density does not hold.
-    settings: what the compiled density is told besides. n_groups: K, 0 without groups."""
+    settings: what the compiled density is told besides. n_groups: K, 0 without groups. shifts: name of a
+    number → the ages at which it changes."""
 
     blocks: tuple[Block, ...]
     priors: Mapping[str, Family]
     settings: np.ndarray
     n_groups: int = 0
+    shifts: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def shifts_text(self) -> tuple[str, ...]:
+        """Each of the shifts in words."""
+        return tuple(_shift_text(name, ages) for name, ages in self.shifts.items() if len(ages))
+
+
+def _shift_text(name: str, ages: np.ndarray) -> str:
+    widths = np.diff(ages, prepend=0.0)
+    if len(ages) > 1 and np.allclose(widths, widths[0], rtol=1e-9):
+        return f"{name} in {len(ages) + 1} cells of {widths[0]:.4g}, the oldest from {ages[-1]:.4g} on"
+    return f"{name} shifts at {', '.join(f'{age:.4g}' for age in ages)}"
 
 
 @dataclass(frozen=True)
