@@ -139,16 +139,22 @@ def _coding(options: DataOptions) -> Coding:
     return Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
 
 
+def _are_divided(characters: CharacterRows) -> bool:
+    """Whether several sets of columns of the file hold each column once."""
+    named = characters.charsets
+    if len(named) < 2:
+        return False
+    try:
+        sets = [parse_sites(one, characters.n_sites, named) for one in named.values()]
+    except InputError:  # one that nobody asked for
+        return False
+    return np.array_equal(np.sort(np.concatenate(sets)), np.arange(characters.n_sites))
+
+
 def _tell_of_parts(characters: CharacterRows) -> None:
     """That the file's sets of columns would be parts, where they divide all of it."""
     named = characters.charsets
-    if len(named) < 2:
-        return
-    try:
-        sets = [parse_sites(one, characters.n_sites, characters.charsets) for one in named.values()]
-    except InputError:  # one that nobody asked for
-        return
-    if np.array_equal(np.sort(np.concatenate(sets)), np.arange(characters.n_sites)):
+    if _are_divided(characters):
         shown = ", ".join(list(named)[:3]) + (", …" if len(named) > 3 else "")
         file = shown_file(characters.source.file or "the alignment")
         warnings.warn(
@@ -218,9 +224,9 @@ def parts_of(
 
 
 def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
-    """The parts of the alignment's own file: of its data types or blocks, else of its partition, else one for
-    each of its sets of columns."""
-    if characters.parts:
+    """The parts of the alignment's own file: one for each of its sets of columns, or as its partition says,
+    where these divide all; else of its data types or blocks, if it has several."""
+    if characters.parts and not _are_divided(characters):
         if options.partition_name is not None:
             told = "--partition-name chooses among partitions, and parts are this file's data types or blocks"
             raise InputError(told, hint="Leave it out.")
@@ -241,7 +247,8 @@ def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
         subsets = [Subset(own, parse_sites(text, width, sets)) for own, text in sets.items()]
     except InputError as error:
         raise characters.placed(error) from None
-    return make_scheme(subsets, width, file=file, unassigned=unassigned)
+    scheme = make_scheme(subsets, width, file=file, unassigned=unassigned)
+    return with_declared_datatypes(scheme, read_scheme(characters)) if characters.parts else scheme
 
 
 def _require_one_choice(options: DataOptions) -> None:

@@ -119,6 +119,15 @@ def test_a_files_own_partition_or_sets_are_declared_parts(tmp_path, monkeypatch)
         columns(path)
     assert columns(path, unassigned_sites="drop") == {"one": [1, 2, 4]}
 
+    mixed = data.replace("datatype=dna", "datatype=mixed(dna:1-4,protein:5-6)").partition("begin sets;")[0]
+    path.write_text(mixed + "begin sets; charset a = 1-2; charset b = 3-4; charset c = 5-6; end;\n")
+    scheme, _ = parts_of(DataOptions(str(path), partitions="declared"))
+    assert [(one.name, one.datatype) for one in scheme.subsets] == [
+        ("a", "dna"), ("b", "dna"), ("c", "protein")
+    ]  # fmt: skip
+    path.write_text(mixed + "begin sets; charset a = 1-2; end;\n")
+    assert columns(path) == {"dna": [1, 2, 3, 4], "protein": [5, 6]}
+
     beast = tmp_path / "x.xml"
     beast.write_text(
         '<beast><data id="d"><sequence taxon="a" value="ACGTAC"/><sequence taxon="b" value="ACGTAT"/></data>'
