@@ -225,13 +225,6 @@ def model_text(model: TimeModel) -> str:
     return "; ".join(f"{part.name}: {part.model.text()}" for part in parts)
 
 
-def _spread_identity(tree: TreeModel) -> dict[str, str]:
-    """What clock_sd is in checkpoints: where ucln's was log, older ones meant what is log-median now."""
-    if tree.clock != "ucln" or tree.clock_sd == "cv":
-        return {}
-    return {"clock_sd": "log" if tree.clock_sd == "log-median" else "log, mean rate"}
-
-
 def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
     chains = asdict(settings.chains)
@@ -260,7 +253,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         **({"fossils": model.fossils} if model.fossils else {}),
         **({"shift": list(settings.shift)} if settings.shift else {}),
         "device": settings.device,
-        "tree": _tree_text(tree) | _spread_identity(tree),
+        "tree": _tree_text(tree),
         **reading_identity(settings),
         **sampled_identity(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),

@@ -165,18 +165,6 @@ def test_a_shift_makes_another_analysis(files):
     assert one != other and "shift" not in identity()
 
 
-def test_what_older_checkpoints_call_log_is_the_median(files):
-    def identity(clock="ucln", **spread):
-        settings = TimeTreeSettings(
-            str(files / "a.fasta"), dates=DateOptions(date_delimiter="|", date_field=1), model="JC",
-            tree=TreeModel(clock=clock, **spread),
-        )  # fmt: skip
-        return time_identity(settings, time_input(settings).model)["tree"]["clock_sd"]
-
-    assert identity(clock_sd="log-median") == "log" != identity(clock_sd="log")
-    assert identity() == "cv" and identity("autocorrelated", clock_sd="log") == "log"
-
-
 def test_the_picture_of_a_reproductive_number_marks_one():
     times, values = np.linspace(2003.0, 2000.0, 5), np.array([[1.5, 0.5, 2.0]] * 5)
     drawn = [
