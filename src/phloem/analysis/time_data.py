@@ -244,7 +244,7 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
         if not equals or not name.strip() or name.strip() in found:
             raise InputError(f"clade {text}: expected a new name, = and taxa with commas between")
         if len(names) < 2:
-            hint = "Name them all; the age of one is said by --tip-age NAME=4520±35, or in the table of dates."
+            hint = "The age of one is said by --tip-age NAME=4520+/-35, or in the table of dates."
             raise InputError(f"clade '{name.strip()}' needs at least two taxa", hint=hint)
         found[name.strip()] = Clade(name.strip(), names)
     for one in (parse_constraint(text, taxa) for text in settings.constraint):

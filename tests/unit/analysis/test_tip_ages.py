@@ -95,3 +95,9 @@ def test_sequences_of_ancestors_are_not_sampled_where_samples_may_be_one(file):
         with_engine(settings, found)
     settings, found = read(file, "older=3", engine="ancestors", fossils="tips")
     assert with_engine(settings, found)[0].chains.ancestors == "sampled"
+
+
+def test_a_clade_of_one_taxon_is_no_way_to_say_its_age(file):
+    with pytest.raises(InputError, match="clade 'x' needs at least two taxa") as caught:
+        read(file, "older=3", clade=["x=older"], calibrate=["x=normal(3,1)"])
+    assert "--tip-age" in caught.value.hint
