@@ -17,29 +17,30 @@ _STEPS = re.compile(r"\s*(\d*)\s*:\s*(\d*|\.)\s*:\s*(\d+)\s*")
 _ALL = "1-."
 
 
-def column_sets(root: Element, alignment: str, source: SourceText) -> dict[str, str]:
-    """Name → columns of every set of this alignment, in the order of the file; those of all columns are none.
+def column_sets(root: Element, source: SourceText) -> dict[str, dict[str, str]]:
+    """Of every alignment, by its id, name → columns of every set of it, in the order of the file; those of
+    all columns are none.
 
-    Raises InputError where two sets have one name and other columns.
+    Raises InputError where two sets of an alignment have one name and other columns.
     """
-    found: dict[str, str] = {}
-    for element, columns in (*_filtered(root, alignment), *_patterns(root, alignment)):
+    found: dict[str, dict[str, str]] = {}
+    for element, alignment, columns in (*_filtered(root), *_patterns(root)):
         name = element.attributes.get("id", "").removesuffix(".patterns")
         if not name or columns == _ALL:
             continue
-        if found.setdefault(name, columns) != columns:
+        if found.setdefault(alignment, {}).setdefault(name, columns) != columns:
             told = f"two sets of columns are called '{name}'"
             raise source.error(told, element.offset, hint="Give each an id of its own.")
     return found
 
 
-def _filtered(root: Element, alignment: str) -> Iterator[tuple[Element, str]]:
+def _filtered(root: Element) -> Iterator[tuple[Element, str, str]]:
     for element in root.everything():
         text = element.attributes.get("filter")
         if text and element.attributes.get("spec", "").endswith("FilteredAlignment"):
             inside = next((one.attributes.get("idref") for one in element.every("data")), None)
-            if (element.attributes.get("data") or inside or "").removeprefix("@") == alignment:
-                yield element, ", ".join(_columns(piece) for piece in text.split(","))
+            alignment = (element.attributes.get("data") or inside or "").removeprefix("@")
+            yield element, alignment, ", ".join(_columns(piece) for piece in text.split(","))
 
 
 def _columns(piece: str) -> str:
@@ -50,19 +51,20 @@ def _columns(piece: str) -> str:
     return f"{steps[1] or 1}-{steps[2] or '.'}\\{steps[3]}"
 
 
-def _patterns(root: Element, alignment: str) -> Iterator[tuple[Element, str]]:
+def _patterns(root: Element) -> Iterator[tuple[Element, str, str]]:
     merged = list(root.every("mergePatterns"))
     inner = {id(one) for several in merged for one in several.every("patterns")}
     sets = [one for one in root.every("patterns") if id(one) not in inner]
     for element in (*sets, *merged):
         own = list(element.every("patterns")) if element.name == "mergePatterns" else [element]
-        columns = [_every(one) for one in own if _alignment_of(one) == alignment]
-        if columns:
-            yield element, ", ".join(columns)
+        of = dict.fromkeys(_alignment_of(one) for one in own)
+        for alignment in of:
+            columns = ", ".join(_every(one) for one in own if _alignment_of(one) == alignment)
+            yield element, alignment, columns
 
 
-def _alignment_of(patterns: Element) -> str | None:
-    return next((one.attributes.get("idref") for one in patterns.every("alignment")), None)
+def _alignment_of(patterns: Element) -> str:
+    return next((one.attributes.get("idref", "") for one in patterns.every("alignment")), "")
 
 
 def _every(patterns: Element) -> str:

@@ -52,9 +52,9 @@ def read_beast_characters(source: SourceText, block: str | None = None) -> Chara
     chosen = _chosen(source, found, block)
     _tell_unread(root, source)
     names = [_id(one, found) for one in chosen]
-    guess = len(chosen) > 1
+    guess, sets = len(chosen) > 1, column_sets(root, source)
     read = [
-        replace(_characters(source, one, guess), charsets=column_sets(root, name, source))
+        replace(_characters(source, one, guess), charsets=sets.get(name, {}))
         for one, name in zip(chosen, names)
     ]
     return together(read, names) if guess else read[0]
