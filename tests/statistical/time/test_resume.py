@@ -30,7 +30,7 @@ def command(prefix: Path, *more: str) -> list[str]:
 @pytest.mark.parametrize("parts, chains", [(False, 1), (True, 1), (False, 3)])
 def test_killed_and_resumed(parts, chains, tmp_path):
     """Of one clock, and of parts with a clock each; coupled chains."""
-    (tmp_path / "parts").write_text("HKY+G4, a = 1-700\nHKY+G4, b = 701-1485\n")
+    (tmp_path / "parts").write_text("DNA, a = 1-700\nDNA, b = 701-1485\n")
     more = ("--partitions", str(tmp_path / "parts"), "--linkage", "unlinked") if parts else ()
     more += ("--chains", str(chains), "--swap-every", "7") if chains > 1 else ()
     subprocess.run(command(tmp_path / "whole", *more), check=True, capture_output=True)
