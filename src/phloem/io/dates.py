@@ -122,21 +122,22 @@ def _matched(taxon: str, expression: re.Pattern[str]) -> str | None:
 def date_of(texts: list[str], taxon: str, reading: DateReading, ages: bool) -> DateRange:
     """One date, or what two bound; ages become years before a present at 0."""
     parts = [parse_date(text, taxon) for text in texts]
+    if len(parts) > 1 and any(part.error for part in parts):
+        hint = "Give one date with its error, or the earliest and the latest."
+        raise InputError("a date with an error is the end of a range", taxon=taxon, hint=hint)
     if ages:
         if any(part.calendar for part in parts):
             raise InputError(
                 "a calendar date stands among ages", taxon=taxon, hint="Write years before present."
             )
         known = [0.0 - x for part in parts for x in (part.lower, part.upper) if np.isfinite(x)]
-        if len(parts) == 1 and parts[0].error:
+        if parts[0].error:
             return DateRange(min(known), min(max(known), 0.0), mean=-parts[0].mean, error=parts[0].error)
-        _require_no_error(parts, taxon)
         return DateRange(min(known), max(known)) if known else UNKNOWN
     for part, text in zip(parts, texts):
         require_years(part, text.strip(), taxon)
     if len(parts) == 1:
         return parts[0]
-    _require_no_error(parts, taxon)
     lower, upper = parts[0].lower, parts[1].upper
     if lower > upper:
         raise InputError(
@@ -145,14 +146,6 @@ def date_of(texts: list[str], taxon: str, reading: DateReading, ages: bool) -> D
             hint="Swap the dates.",
         )
     return DateRange(lower, upper, calendar=parts[0].calendar or parts[1].calendar)
-
-
-def _require_no_error(parts: Sequence[DateRange], taxon: str) -> None:
-    if any(part.error for part in parts):
-        told = "a date with an error is the end of a range"
-        raise InputError(
-            told, taxon=taxon, hint="Give one date with its error, or the earliest and the latest."
-        )
 
 
 def dates_record(
