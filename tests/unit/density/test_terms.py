@@ -29,6 +29,8 @@ from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.families import FAMILIES, KIND
 from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.inverse_gamma import InverseGamma
+from phloem.density.terms.laplace import Laplace
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
@@ -48,7 +50,9 @@ OTHERS = [
     Exponential(10.0),
     Gamma(0.5, 3.0),
     GammaDirichlet(3.0, 2.0, 1.5, 0.5),
+    InverseGamma(3.5, 0.4),
     InverseGammaDirichlet(4.0, 1.5, 0.7, 2.0),
+    Laplace(3.0, 0.5),
     LogNormal(-1.0, 0.3),
     LogUniform(1e-4, 30.0),
     Normal(3.0, 0.2),
@@ -312,3 +316,11 @@ def test_the_inverse_gamma_is_scipys():
     family = InverseGammaDirichlet(3.0, 0.4)
     expected = stats.invgamma.logpdf(x.sum(), 3.0, scale=0.4) + np.log(2.0) - 2 * np.log(x.sum())
     assert family.log_density(x, 3) == pytest.approx(expected, rel=1e-12)
+
+
+def test_single_numbers_families_are_scipys():
+    x = np.array([0.2, 1.5])
+    invgamma = stats.invgamma.logpdf(x, 3.0, scale=0.4).sum()
+    assert InverseGamma(3.0, 0.4).log_density(x) == pytest.approx(invgamma, rel=1e-12)
+    laplace = stats.laplace.logpdf(x, 0.001, 30.7).sum()
+    assert Laplace(0.001, 30.7).log_density(x) == pytest.approx(laplace, rel=1e-12)

@@ -23,7 +23,9 @@ class Uniform:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.upper - self.lower) and self.lower < self.upper):
             raise InputError(
-                f"uniform needs two finite numbers, the smaller first, not {self.lower:g}, {self.upper:g}"
+                f"uniform needs two finite numbers, the smaller first, not {self.lower:g}, {self.upper:g}",
+                hint="A flat density without an end is no distribution; give one that is surely beyond what "
+                "can be, such as uniform(0,1) of a clock's substitutions a site and year.",
             )
 
     def log_density(self, x: np.ndarray, n_external: int = 0) -> np.ndarray:

@@ -13,6 +13,7 @@ from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.inverse_gamma import InverseGamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.ratios import Ratios
@@ -26,7 +27,7 @@ from phloem.inference.mcmc.structure import ChainModel, is_shares
 _RATES = "rates"  # what a prior calls the exchangeabilities
 _FIT: dict[str, tuple[type[Family], ...]] = {
     "simplex": (Dirichlet, Beta),
-    "positive": (Exponential, Uniform, Gamma, LogNormal, Ratios, BetaPrime),
+    "positive": (Exponential, Uniform, Gamma, InverseGamma, LogNormal, Ratios, BetaPrime),
     "unit": (Uniform, Beta),
     "tied": (Dirichlet,),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import astuple, dataclass, field
 from typing import Literal, NamedTuple
 
@@ -12,6 +13,7 @@ from phloem.density.terms.compound_dirichlet import InverseGammaDirichlet
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential as ExponentialPrior
 from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.inverse_gamma import InverseGamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import Family, positive_numbers
@@ -282,6 +284,7 @@ OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
     "exponential": (ExponentialPrior, 1),
     "uniform": (Uniform, 2),
     "gamma": (Gamma, 2),
+    "invgamma": (InverseGamma, 2),
     "lognormal": (LogNormal, 2),
     "beta": (Beta, 2),
     "ratios": (Ratios, 1),
@@ -291,8 +294,11 @@ OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
 
 
 def parse_density(text: str, known: dict[str, tuple[type[Family], int]]) -> Family | None:
-    """A density written as name(number,…), None where it is none of the known ones."""
+    """A density written as name(number,…), None where it is none of the known ones; lognormal(mean=M,s) has
+    the mean M itself, not that of the logarithm, whose standard deviation s is all the same."""
     name, _, rest = text.strip().lower().partition("(")
+    if in_real_space := (name.strip() == "lognormal" and rest.lstrip().startswith("mean=")):
+        rest = rest.lstrip().removeprefix("mean=")
     try:
         numbers = [float(part) for part in rest.removesuffix(")").split(",")] if rest.endswith(")") else []
     except ValueError:
@@ -302,6 +308,9 @@ def parse_density(text: str, known: dict[str, tuple[type[Family], int]]) -> Fami
         return None
     if count == 0:
         return Dirichlet(numbers[0] if len(numbers) == 1 else tuple(numbers))
+    if in_real_space:
+        positive_numbers("lognormal(mean=…)", *numbers)
+        return LogNormal(math.log(numbers[0]) - 0.5 * numbers[1] ** 2, numbers[1])
     return family(*numbers)
 
 

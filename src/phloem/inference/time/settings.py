@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.density.terms.laplace import Laplace
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
@@ -27,7 +28,7 @@ from phloem.inference.mcmc.settings import (
 from phloem.inference.mcmc.stones import Ladder, ladder
 
 Start = Literal["random", "lsd"]
-FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "loguniform": (LogUniform, 2)}
+FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "laplace": (Laplace, 2), "loguniform": (LogUniform, 2)}
 CTMC = "ctmc"
 SWAP_EVERY = 20  # moves, between which Python has its turn (docs/performance.md)
 
@@ -48,9 +49,10 @@ def parse_family(text: str) -> Family | str | float:
     if found is None:
         raise InputError(
             f"'{text[:60]}' is no density",
-            hint="Write lognormal(mean of the logarithm, its sd), normal(mean,sd), exponential(rate), gamma("
-            "shape,rate), uniform(low,high), loguniform(low,high), jeffreys, beta(a,b), dirichlet(a); ctmc "
-            "for the clock, or a number.",
+            hint="Write lognormal(mean of the logarithm, its sd), lognormal(mean=…, the same sd), "
+            "normal(mean,sd), laplace(mean,scale), exponential(rate), gamma(shape,rate), invgamma(shape,"
+            "scale), uniform(low,high), loguniform(low,high), jeffreys, beta(a,b), dirichlet(a); ctmc for "
+            "the clock, or a number.",
         )
     return found
 

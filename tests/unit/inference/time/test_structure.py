@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import math
+
 import numpy as np
 import pytest
 
@@ -231,9 +233,28 @@ def test_stones_that_cannot_be(told, message):
         "normal(10,2)",
         "dirichlet(1,2,3)",
         "beta(2,5)",
+        "laplace(0.001,2)",
+        "invgamma(2,3)",
     ],
 )
 def test_a_density_is_said_as_it_can_be_written(text):
     assert family_text(parse_family(text)) == text
     assert family_text(parse_family(text.replace("2", "2.0000001"))) == text
     assert family_text(parse_family("jeffreys")) == "loguniform(1e-06,1e+06)"
+
+
+def test_a_log_normal_may_be_told_by_its_mean():
+    found = parse_family("LogNormal( mean=0.001, 0.5 )")
+    assert math.exp(found.location + found.scale**2 / 2) == pytest.approx(0.001)
+    assert found.scale == 0.5
+    with pytest.raises(InputError, match="mean=…. needs positive numbers, not -1, 0.5"):
+        parse_family("lognormal(mean=-1,0.5)")
+    for text in ("gamma(mean=1,2)", "lognormal(mean=1)", "lognormal(1,mean=2)"):
+        with pytest.raises(InputError, match="is no density"):
+            parse_family(text)
+
+
+def test_a_flat_density_without_an_end_is_refused_with_what_to_do():
+    with pytest.raises(InputError, match="two finite numbers") as told:
+        parse_family("uniform(0,inf)")
+    assert "uniform(0,1)" in told.value.hint
