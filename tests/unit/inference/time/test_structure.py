@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -247,7 +246,7 @@ def test_a_log_normal_may_be_told_by_its_mean():
     found = parse_family("LogNormal( mean=0.001, 0.5 )")
     assert math.exp(found.location + found.scale**2 / 2) == pytest.approx(0.001)
     assert found.scale == 0.5
-    with pytest.raises(InputError, match="mean=…. needs positive numbers, not -1, 0.5"):
+    with pytest.raises(InputError, match="needs positive numbers, not -1"):
         parse_family("lognormal(mean=-1,0.5)")
     for text in ("gamma(mean=1,2)", "lognormal(mean=1)", "lognormal(1,mean=2)"):
         with pytest.raises(InputError, match="is no density"):
