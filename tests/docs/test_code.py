@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from docs.pages import ROOT, SHELL, TO_FOLLOW, Block, blocks_of, name_of, steps_of
 from docs.stand_ins import make_folder, prepare_for
 from phloem.cli import build_app
-from phloem.cli.time import _introduce
+from phloem.cli.time_report import introduce_dated
 
 NOT_RUN = {
     r"pip install ": "tests/docs/test_installed.py installs wheel and sdist",
@@ -81,7 +81,7 @@ class Begun(Exception):
 
 
 def tell_and_stop(*told) -> None:
-    _introduce(*told)
+    introduce_dated(*told)
     raise Begun
 
 
@@ -149,7 +149,7 @@ def folder(stand_ins, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", TO_FOLLOW, ids=name_of)
 def test_what_a_page_says_runs(page, folder, monkeypatch):
-    monkeypatch.setattr("phloem.cli.time._introduce", tell_and_stop)
+    monkeypatch.setattr("phloem.cli.time_report.introduce_dated", tell_and_stop)
     assert not (wrong := follow(page, folder)), "\n".join(wrong)
 
 

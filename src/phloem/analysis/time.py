@@ -110,6 +110,36 @@ def run_time(
         return _run_alone(settings, progress, started, told)
 
 
+def look_at(settings: TimeTreeSettings) -> tuple[TimeTreeSettings, TimeInput, str]:
+    """What run_time would do, without a start, a sample or a file: the settings with what is chosen by the
+    data, the data and their model, and where likelihoods would be found. Errors as of run_time."""
+    _refuse_too_much(settings.chains, 4)
+    _refuse_short(settings.chains)
+    data = _input(settings)
+    settings, selection = _chosen(settings, data)
+    return settings, data, selection.reason
+
+
+def _input(settings: TimeTreeSettings) -> TimeInput:
+    """Data and model; refused are those of which nothing can be sampled, or not what is asked for."""
+    data = time_input(settings)
+    _refuse_improper(settings.chains, data.model)
+    if settings.predictive and any(part.model.unseen for part in data.model.engine.parts):
+        raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
+    _refuse_too_much(settings.chains, len(data.model.taxa), data.model.n_clocks)
+    return data
+
+
+def _chosen(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSettings, Selection]:
+    """The settings with engine, device and distance of samples that the data choose, and why."""
+    settings, sampled_why = with_engine(with_usual_samples(settings, len(data.taxa)), data)
+    _refuse_short(settings.chains)
+    selection = time_selection(settings, data)
+    if sampled_why:
+        selection = replace(selection, reason=f"{selection.reason}; engine of ancestors: {sampled_why}")
+    return replace(settings, device="gpu" if selection.engine == "gpu" else "cpu"), selection
+
+
 def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> TimeResult | StonesResult:
     record, prefix, chains = Path(f"{settings.file_prefix}.json"), settings.file_prefix, settings.chains
     was_finished = record.exists() and not settings.redo
@@ -120,23 +150,14 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
-    data = time_input(settings)
+    data = _input(settings)
     if more := files_of_draws(settings, data):
         files |= more
         check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
         remove_partial(files)
-    _refuse_improper(chains, data.model)
-    if settings.predictive and any(part.model.unseen for part in data.model.engine.parts):
-        raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
-    _refuse_too_much(chains, len(data.model.taxa), data.model.n_clocks)
-    settings, sampled_why = with_engine(with_usual_samples(settings, len(data.taxa)), data)
-    _refuse_short(settings.chains)
-    chains = settings.chains
-    selection = time_selection(settings, data)
-    if sampled_why:
-        selection = replace(selection, reason=f"{selection.reason}; engine of ancestors: {sampled_why}")
-    device: Device = "gpu" if selection.engine == "gpu" else "cpu"
-    settings = replace(settings, device=device)
+    settings, selection = _chosen(settings, data)
+    chains, device = settings.chains, settings.device
+    assert device != "auto"
     origin, here = time_origin(settings, data), ranks()
     where, divided = _divided(chains, data, here, device)
     selection = replace(selection, reason=selection.reason + divided)

@@ -24,7 +24,7 @@ from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
 # 1: all samples in the archive; 3: one set of branch lengths; from 4 on: newer moves, weights, clocks
-FORMAT = 17
+FORMAT = 18
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 

@@ -14,6 +14,7 @@ from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.ancestors.reference import log_joint
 from phloem.inference.time.ancestors.sequences import masks_of, packed, parsimonious, unpacked
+from phloem.inference.time.ancestors.start import telling
 from phloem.inference.time.run import advanced, new_run, stretch_after, work
 from phloem.inference.time.sampler import check_ancestors
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -162,3 +163,15 @@ def test_sites_are_columns_of_the_alignment():
     assert masks_of(data).shape == (5, 30)
     for pattern, weight in zip(masks.T, data.weights):
         assert (pattern == masks_of(data).T).all(axis=1).sum() == weight
+
+
+def test_columns_of_which_nothing_is_known_have_no_ancestors():
+    """They would stay in the state that they began with, and tell the frequencies of it."""
+    rows = {"a": "AC-GN", "b": "ACNGN", "c": "AT-RN"}
+    data = observations(alignment_from_sequences(rows, alphabet("dna")))
+    told = telling(data)
+    assert masks_of(told).shape == (3, 3) and masks_of(data).shape == (3, 5)
+    assert (told.weights == 1).all() and told.taxa == data.taxa
+    unknown = observations(alignment_from_sequences(dict.fromkeys("abc", "NN-"), alphabet("dna")))
+    with pytest.raises(InputError, match="every character is unknown"):
+        telling(unknown)

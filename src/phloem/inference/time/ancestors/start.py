@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from phloem.density import clocks
@@ -77,6 +79,7 @@ def ancestral_memory(
     """Sequences of ancestors as the state has them, where it was stored, else as parsimony does; and the
     state whose arrays they are. InputError where they cannot be sampled."""
     require_ancestors(model.engine)
+    observed = telling(observed)
     s, rates = int(state.slot[0]), _site_model(model.engine).rates
     tree = state.left[s], state.right[s], state.order[s]
     kept = (state.sequences, state.category) if stored else None
@@ -84,6 +87,21 @@ def ancestral_memory(
     memory = made(observed, tree, rates, kept)
     n_tips = (len(memory.words) + 1) // 2
     return memory, state._replace(sequences=memory.words[n_tips:], category=memory.category)
+
+
+def telling(observed: Observations) -> Observations:
+    """The patterns of which a taxon says something. The others multiply the likelihood by 1, but their
+    ancestors would hold each other in the state that they began with, as neighbours do on short branches, and
+    frequencies would be learnt from states that no sequence has. InputError where none is left."""
+    says = ~np.asarray(observed.code_sets, bool).all(axis=1)
+    kept = says[observed.codes].any(axis=0)
+    if not kept.any():
+        raise InputError(
+            "sequences of ancestors are sampled of data, and every character is unknown",
+            hint="Choose --engine patterns.",
+        )
+    sites = None if observed.sites is None else observed.sites[kept]
+    return replace(observed, codes=observed.codes[:, kept], weights=observed.weights[kept], sites=sites)
 
 
 _Tree = tuple[np.ndarray, np.ndarray, np.ndarray]
