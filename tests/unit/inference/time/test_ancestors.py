@@ -12,8 +12,17 @@ from phloem.data.alphabet import alphabet
 from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.ancestors.branches import sites_of
+from phloem.inference.time.ancestors.redraw import BESIDE, DIFFER, LACK, find_sites
 from phloem.inference.time.ancestors.reference import log_joint
-from phloem.inference.time.ancestors.sequences import masks_of, packed, parsimonious, unpacked
+from phloem.inference.time.ancestors.sequences import (
+    LACKING,
+    masks_of,
+    memory_of,
+    packed,
+    parsimonious,
+    unpacked,
+)
 from phloem.inference.time.ancestors.start import telling
 from phloem.inference.time.run import advanced, new_run, stretch_after, work
 from phloem.inference.time.sampler import check_ancestors
@@ -71,9 +80,12 @@ def test_the_start_has_the_fewest_changes():
         assert changes(found[:, s : s + 1])[0] == changes(both).min()
 
 
-@pytest.mark.parametrize("clock", ["strict", "ucln"])
-def test_what_is_carried_along_is_the_likelihood_of_the_sequences(clock):
-    run = advanced(run_of(8, 90, "HKY+FO+G4", clock), 3_000)
+LETTERS, MISSING = "ACGTNR-", "NN-NNAR"  # of characters that are not their column's usual one
+
+
+@pytest.mark.parametrize("clock, letters", [("strict", LETTERS), ("ucln", LETTERS), ("strict", MISSING)])
+def test_what_is_carried_along_is_the_likelihood_of_the_sequences(clock, letters):
+    run = advanced(run_of(8, 90, "HKY+FO+G4", clock, letters=letters), 3_000)
     check_ancestors(run)
     tried = dict(zip([m.name for m in run.moves], run.state.accepted))
     topology = ("wilson_balding", "narrow_exchange", "subtree_slide", "subtree_leap", "parsimony_spr")
@@ -103,11 +115,11 @@ def test_the_trace_has_the_likelihood_summed_over_ancestors():
     assert run.samples.numbers[-1, 0] == pytest.approx(total, abs=1e-9)
 
 
-@pytest.mark.parametrize("power", [1.0, 0.4])
-def test_ancestors_are_drawn_from_their_conditional_distribution(power):
+@pytest.mark.parametrize("power, letters", [(1.0, LETTERS), (0.4, LETTERS), (1.0, MISSING)])
+def test_ancestors_are_drawn_from_their_conditional_distribution(power, letters):
     """All ancestors of a fixed tree at every site, counted, beside their probabilities, or powers of these in
     a heated chain."""
-    run = run_of(5, 6, "HKY+FO", moves={"ancestral_states": 1.0}, seed=4)
+    run = run_of(5, 6, "HKY+FO", moves={"ancestral_states": 1.0}, seed=4, letters=letters)
     state, s = run.state, int(run.state.slot[0])
     model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
     every = np.array(list(product((1, 2, 4, 8), repeat=4)), np.uint8)
@@ -139,6 +151,43 @@ def test_ancestors_are_drawn_from_their_conditional_distribution(power):
             )
     wrong = np.roll(expected, 1, axis=1)  # the control
     assert np.abs(found / n - wrong).max() > 0.1
+
+
+@pytest.mark.parametrize("n_categories", [1, 4])
+def test_sites_at_which_only_missing_tips_differ_are_counted_by_kind(n_categories):
+    """Every site is either looked at by itself, or one of a kind: category, state, and who is missing."""
+    rng = np.random.default_rng(n_categories)
+    n_tips, n_sites, many = 10, 203, LACKING + 2
+    base = (1 << rng.integers(0, 4, n_sites)).astype(np.uint8)
+    masks = np.where(rng.random((n_tips, n_sites)) < 0.25, 15, base).astype(np.uint8)
+    masks[:, 32:64] = base[32:64]  # two words of which all is known, and one of which nothing is
+    masks[1, 64:80] = 15
+    masks[rng.random(masks.shape) < 0.01] = 2
+    masks[2, :5] = 3
+    ancestors = np.where(rng.random((n_tips - 1, n_sites)) < 0.02, 4, base).astype(np.uint8)
+    category = rng.integers(0, n_categories, n_sites).astype(np.uint8)
+    memory = memory_of(masks, packed(ancestors), category, n_categories)
+    near, words = memory.near, memory.words
+    beside = [n_tips + 1, *range(many), n_tips + 3]
+    near.beside[: len(beside)], near.notes[BESIDE] = beside, len(beside)
+    sites_of(words[beside[0]], category, memory.shares[beside[0]])
+    room = memory.differs, memory.missing
+    find_sites(words, category, memory.shares[beside[0]], near, room, memory.sites, memory.agree)
+    lacking = list(near.lacking[: near.notes[LACK]])
+    assert lacking == list(range(LACKING))  # the others of which something is missing differ there
+    every = np.vstack([masks, ancestors])
+    expected, apart = np.zeros_like(memory.agree), []
+    for s in range(n_sites):
+        state = every[beside[0], s]
+        missing = [b for b, x in enumerate(lacking) if every[x, s] == 15]
+        known = [x for x in beside if not (x in lacking and every[x, s] == 15)]
+        if all(every[x, s] == state for x in known):
+            expected[category[s], int(state).bit_length() - 1, sum(1 << b for b in missing)] += 1
+        else:
+            apart.append(s)
+    assert sorted(memory.sites[: near.notes[DIFFER]]) == apart
+    np.testing.assert_array_equal(memory.agree, expected)
+    assert (expected[..., 1:].sum(axis=(0, 1)) > 0).sum() > 10 and expected[..., 0].sum() > 20
 
 
 def test_a_stored_run_goes_on_alike():

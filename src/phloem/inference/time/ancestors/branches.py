@@ -14,7 +14,9 @@ import numpy as np
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.ancestors.sequences import MISSING, SITES
 
-_FOUR, _FIFTEEN = np.uint64(4), np.uint64(MISSING)
+_ONE, _TWO, _THREE, _FOUR, _FIFTEEN = (np.uint64(x) for x in (1, 2, 3, 4, MISSING))
+_FIRST = np.uint64(0x1111111111111111)  # the first bit of every site
+_EVEN, _TOP = np.uint64(0x0101010101010101), np.uint64(56)
 
 
 @uncounted
@@ -66,6 +68,18 @@ def sites_of(words, category, shares):
 
 
 @uncounted
+def missing_in(word):
+    """The sites of a word of which nothing is known, all four bits of each."""
+    return ((word & (word >> _ONE) & (word >> _TWO) & (word >> _THREE)) & _FIRST) * _FIFTEEN
+
+
+@uncounted
+def whole_sites(bits):
+    """All four bits of the sites some of whose bits are set."""
+    return ((bits | (bits >> _ONE) | (bits >> _TWO) | (bits >> _THREE)) & _FIRST) * _FIFTEEN
+
+
+@uncounted
 def note_sites(bits, w, sites, n):
     """Add the sites of word w, some of whose four bits are set, to sites from number n on; how many there are
     then."""
@@ -81,23 +95,53 @@ def note_sites(bits, w, sites, n):
 
 @uncounted
 def differing(one, other, sites):
-    """Sites at which two sequences (W,) differ, into sites (S,); how many."""
+    """Sites at which two sequences (W,) differ, where the other is known, into sites (S,); how many."""
     n = 0
     for w in range(one.shape[0]):
         if one[w] != other[w]:
-            n = note_sites(one[w] ^ other[w], w, sites, n)
+            n = note_sites((one[w] ^ other[w]) & ~missing_in(other[w]), w, sites, n)
     return n
 
 
 @uncounted
 def count_at_sites(pair, category, sites, counts):
-    """Differences between two sequences that differ at some sites only, above and below, into counts (C, 4,
-    16)."""
+    """Differences between two sequences, above and below, that differ at some sites, where known, into counts
+    (C, 4, 16); and how many sites are missing below."""
     counts[:] = 0
     for s in sites:
         a, b = mask_at(pair[0], s), mask_at(pair[1], s)
-        if a != b:
+        if a != b and b != MISSING:
             counts[category[s], state_of(a), b] += 1
+    above, below = pair
+    for w in range(below.shape[0]):
+        bits = missing_in(below[w])
+        if bits != 0:
+            add_states(above, category, w, bits, counts[:, :, MISSING])
+
+
+@uncounted
+def add_states(words, category, w, bits, counts):
+    """Add to counts (C, 4) how often a sequence of one state a site has each in word w at bits."""
+    word = words[w]
+    if counts.shape[0] == 1:
+        for i in range(4):
+            counts[0, i] += n_sites_of(word & bits & _FIRST)
+            word >>= _ONE
+        return
+    s = w * SITES
+    while bits != 0:
+        if bits & _FIFTEEN != 0:
+            counts[category[s], state_of(np.int64(word & _FIFTEEN))] += 1
+        bits >>= _FOUR
+        word >>= _FOUR
+        s += 1
+
+
+@uncounted
+def n_sites_of(firsts):
+    """How many sites have their first bit set, of a word without others."""
+    pairs = (firsts & _EVEN) + ((firsts >> _FOUR) & _EVEN)
+    return np.int64((pairs * _EVEN) >> _TOP)
 
 
 @uncounted

@@ -16,6 +16,8 @@ from phloem.inference.time.ancestors.branches import (
     differing,
     mask_at,
     matrix,
+    missing_in,
+    note_sites,
     sites_of,
     state_of,
 )
@@ -60,6 +62,8 @@ def set_below(memory, model, tree):
 def add_changes(memory, n_tips, x, one, other):
     """What the sites that change on the branch above x, or are not known below, say besides."""
     logs, below, inner = memory.by_site, memory.below, x >= n_tips
+    if not inner:
+        add_missing(memory, x, one, other)
     for s in memory.sites[: differing(one, other, memory.sites)]:
         i, mask = state_of(mask_at(one, s)), mask_at(other, s)
         for c in range(logs.shape[1]):
@@ -69,6 +73,22 @@ def add_changes(memory, n_tips, x, one, other):
             logs[s, c] += math.log(chance) - math.log(p[i, i])
             if inner:
                 logs[s, c] += below[x, c, state_of(mask)] - below[x, c, i]
+
+
+@uncounted
+def add_missing(memory, x, one, other):
+    """Of sites that are missing below a branch, which say nothing: not even that their state stays."""
+    stays, logs = memory.stays, memory.by_site
+    for c in range(stays.shape[0]):
+        for i in range(4):
+            stays[c, i] = math.log(memory.near.p[0, x, c, i, i])
+    for w in range(other.shape[0]):
+        bits = missing_in(other[w])
+        if bits != 0:
+            for s in memory.sites[: note_sites(bits, w, memory.sites, 0)]:
+                i = state_of(mask_at(one, s))
+                for c in range(logs.shape[1]):
+                    logs[s, c] -= stays[c, i]
 
 
 @uncounted

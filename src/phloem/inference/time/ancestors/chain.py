@@ -25,6 +25,7 @@ from phloem.inference.time.ancestors.redraw import (
 from phloem.inference.time.ancestors.sequences import (
     FIRST,
     KINDS,
+    LACKING,
     MOST,
     N_CATEGORIES,
     N_SITES,
@@ -59,20 +60,21 @@ def memory_at(t):
     """The record of a table (sequences.table_of)."""
     n, n_sites, w, c, a = 2 * t[N_TIPS] - 1, t[N_SITES], t[N_WORDS], t[N_CATEGORIES], FIRST
     near = Near(
-        int64_at(t[a + 17], (5,)), int64_at(t[a + 18], (2, MOST)), int64_at(t[a + 19], (2, MOST, 3)),
-        int64_at(t[a + 20], (n,)), int64_at(t[a + 21], (2 * MOST + 1,)),
-        float64_at(t[a + 22], (2, n, c, 4, 4)), float64_at(t[a + 23], (c, 4)),
-        uint64_at(t[a + 24], (KINDS,)), float64_at(t[a + 25], (KINDS, 2, MOST, 4)),
-        float64_at(t[a + 26], (KINDS, 2)), uint8_at(t[a + 27], (n,)), int64_at(t[a + 28], (MOST,)),
-        float64_at(t[a + 29], (2,)),
+        int64_at(t[a + 19], (6,)), int64_at(t[a + 20], (2, MOST)), int64_at(t[a + 21], (2, MOST, 3)),
+        int64_at(t[a + 22], (n,)), int64_at(t[a + 23], (2 * MOST + 1,)),
+        float64_at(t[a + 24], (2, n, c, 4, 4)), float64_at(t[a + 25], (c, 4)),
+        uint64_at(t[a + 26], (KINDS,)), float64_at(t[a + 27], (KINDS, 2, MOST, 4)),
+        float64_at(t[a + 28], (KINDS, 2)), uint8_at(t[a + 29], (n,)), int64_at(t[a + 30], (MOST,)),
+        float64_at(t[a + 31], (2,)), int64_at(t[a + 32], (LACKING,)),
     )  # fmt: skip
     return Memory(
         uint64_at(t[a], (n, w)), uint8_at(t[a + 1], (n_sites,)), int64_at(t[a + 2], (n, c, 4)),
         int32_at(t[a + 3], (n, c, 4, 16)), uint8_at(t[a + 4], (n,)), float64_at(t[a + 5], (n,)),
         float64_at(t[a + 6], (n,)), int64_at(t[a + 7], (n,)), uint64_at(t[a + 8], (MOST, w)),
-        int64_at(t[a + 9], (n_sites,)), int64_at(t[a + 10], (c, 4)), float64_at(t[a + 11], (3, 4, 4)),
-        float64_at(t[a + 12], (MOST,)), float64_at(t[a + 13], (4, 4)), uint64_at(t[a + 14], (w,)),
-        float64_at(t[a + 15], (n, c, 4)), float64_at(t[a + 16], (n_sites if c > 1 else 0, c)), near,
+        int64_at(t[a + 9], (n_sites,)), int64_at(t[a + 10], (c, 4, 1 << LACKING)),
+        float64_at(t[a + 11], (3, 4, 4)), float64_at(t[a + 12], (MOST,)), float64_at(t[a + 13], (4, 4)),
+        uint64_at(t[a + 14], (w,)), uint64_at(t[a + 15], (w,)), float64_at(t[a + 16], (n, c, 4)),
+        float64_at(t[a + 17], (n_sites if c > 1 else 0, c)), float64_at(t[a + 18], (c, 4)), near,
     )  # fmt: skip
 
 

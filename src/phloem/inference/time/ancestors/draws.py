@@ -21,6 +21,7 @@ from phloem.inference.time.ancestors.redraw import (
     BESIDE,
     DIFFER,
     REDRAWN,
+    kind_at,
     kind_of_site,
     set_alike,
     set_masks,
@@ -132,34 +133,34 @@ def draw(rng, memory, n_tips):
             own[w] = begin[w]
     differ = near.notes[DIFFER]
     for n in range(differ + agree.size):
-        c, i, s = (n - differ) >> 2, (n - differ) & 3, -1
+        (c, i, kind), s = kind_at(n - differ), -1
         if n < differ:
             s = memory.sites[n]
             c = np.int64(memory.category[s])
             set_masks(near, memory.words, s)
+        elif agree[c, i, kind] == 0:
+            continue
         else:
-            set_alike(near, i)
-            if agree[c, i] == 0:
-                continue
+            set_alike(near, i, kind)
         up = near.up[kind_of_site(near, c), 1]
         if s >= 0:
             draw_site(rng, near, c, up, room)
             write_states(near, fresh, s)
         else:
             own = memory.words, memory.category, memory.sites, fresh
-            draw_alike(rng, near, own, (c, i, agree[c, i]), up, room, memory.chances)
+            draw_alike(rng, near, own, (c, i, agree[c, i, kind]), up, room, memory.chances)
 
 
 @uncounted
 def draw_alike(rng, near, own, kind, up, room, chances):
-    """Sites of a kind, (category c, state i, how many), at which all neighbours have state i: those few at
-    which an ancestor differs. own: words, categories, sites and new sequences."""
+    """Sites of a kind, (category c, state i, how many), where all neighbours that are known have state i, as
+    near.mask says: those few at which an ancestor differs. own: words, categories, sites, new sequences."""
     words, category, sites, fresh = own
     c, i, n = kind
     chance = first_to_differ(near, c, i, up, room, chances)
     if n * chance > MANY or chance > 0.5:
         for s in range(category.shape[0]):
-            if category[s] == c and is_alike(near, words, s, i):
+            if category[s] == c and is_alike(near, words, s):
                 draw_site(rng, near, c, up, room)
                 write_states(near, fresh, s)
                 add_site(near, sites, s)
@@ -167,7 +168,7 @@ def draw_alike(rng, near, own, kind, up, room, chances):
     more = how_many(rng, n, chance)
     while more > 0:
         s = below(rng, category.shape[0])
-        if category[s] == c and is_alike(near, words, s, i) and is_untouched(near, fresh, s, i):
+        if category[s] == c and is_alike(near, words, s) and is_untouched(near, fresh, s, i):
             draw_other(rng, near, c, i, up, room, chances)
             write_states(near, fresh, s)
             add_site(near, sites, s)
@@ -182,11 +183,12 @@ def add_site(near, sites, s):
 
 
 @uncounted
-def is_alike(near, words, s, i):
-    """Whether a site has state i in all neighbours."""
+def is_alike(near, words, s):
+    """Whether a site has near.mask in all neighbours."""
     alike = True
     for b in range(near.notes[BESIDE]):
-        alike = alike and mask_at(words[near.beside[b]], s) == 1 << i
+        y = near.beside[b]
+        alike = alike and mask_at(words[y], s) == near.mask[y]
     return alike
 
 

@@ -12,14 +12,23 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.inference.time.ancestors.branches import mask_at, matrix, note_sites, state_of
-from phloem.inference.time.ancestors.sequences import MOST
+from phloem.inference.time.ancestors.branches import (
+    add_states,
+    mask_at,
+    matrix,
+    missing_in,
+    note_sites,
+    state_of,
+    whole_sites,
+)
+from phloem.inference.time.ancestors.sequences import LACKING, MISSING, MOST
 
 _FOUR, _MIX = np.uint64(4), np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(56)  # bits of a hash that say where a kind of site is kept: KINDS of them
 # of Near.notes: how many lengths a proposal changed, what else it changed, how many ancestors it draws anew,
-# how many nodes are beside these, and at how many sites these differ
-CHANGED, KIND_OF, REDRAWN, BESIDE, DIFFER = range(5)
+# how many nodes are beside these, at how many sites these differ, and of how many of them (Near.lacking) the
+# sites that are missing do not count as different
+CHANGED, KIND_OF, REDRAWN, BESIDE, DIFFER, LACK = range(6)
 WHOLE_TREE, LENGTHS, TOPOLOGY = range(3)  # what a proposal changed
 LEFT, RIGHT, ABOVE = range(3)  # of Near.kin
 
@@ -157,23 +166,69 @@ def kind_of_site(near, c):
 
 
 @uncounted
-def find_sites(words, category, shares, near, differs, sites, agree):
+def find_sites(words, category, shares, near, room, sites, agree):
     """Sites at which the neighbours differ, or all where those of the first may have several states (it is a
     tip: shares is empty): into sites; and how many others of each kind there are, into agree."""
-    n, whole, one = 0, shares.shape[0] == 0, words[near.beside[0]]
+    n, whole, one, (differs, missing) = 0, shares.shape[0] == 0, words[near.beside[0]], room
     differs[:] = np.uint64(0xFFFFFFFFFFFFFFFF) if whole else np.uint64(0)
-    for b in range(1, near.notes[BESIDE]):
-        other = words[near.beside[b]]
-        for w in range(differs.shape[0]):
-            differs[w] |= one[w] ^ other[w]
-    for c in range(agree.shape[0]):
+    missing[:] = np.uint64(0)
+    near.notes[LACK] = 0
+    if not whole:
+        for b in range(1, near.notes[BESIDE]):
+            compare(near, near.beside[b], words, differs, missing)
+    agree[:] = 0
+    for c in range(shares.shape[0]):
         for i in range(4):
-            agree[c, i] = 0 if whole else shares[c, i]
+            agree[c, i, 0] = shares[c, i]
     for w in range(differs.shape[0]):
         n = note_sites(differs[w], w, sites, n) if differs[w] != 0 else n
     for s in sites[: 0 if whole else n]:
-        agree[category[s], state_of(mask_at(one, s))] -= 1
+        agree[category[s], state_of(mask_at(one, s)), 0] -= 1
     near.notes[DIFFER] = n
+    for w in range(missing.shape[0]):
+        bits = missing[w] & ~whole_sites(differs[w]) if missing[w] != 0 else missing[w]
+        if bits != 0:
+            count_lacking(near, words, category, w, bits, agree)
+    for c in range(agree.shape[0]):
+        for i in range(4):
+            for kind in range(1, 1 << near.notes[LACK]):
+                agree[c, i, 0] -= agree[c, i, kind]
+
+
+@uncounted
+def compare(near, y, words, differs, missing):
+    """Add the sites at which neighbour y differs from the first, and those at which it is missing, to these
+    (W,) words. Of LACKING tips what is missing does not differ."""
+    one, other, lack = words[near.beside[0]], words[y], near.notes[LACK]
+    lacks = False
+    if y < (near.at.shape[0] + 1) // 2 and lack < LACKING:
+        for w in range(differs.shape[0]):
+            unknown = missing_in(other[w])
+            differs[w] |= (one[w] ^ other[w]) & ~unknown
+            missing[w] |= unknown
+            lacks = lacks or unknown != 0
+    else:
+        for w in range(differs.shape[0]):
+            differs[w] |= one[w] ^ other[w]
+    if lacks:
+        near.lacking[lack] = y
+        near.notes[LACK] = lack + 1
+
+
+@uncounted
+def count_lacking(near, words, category, w, bits, agree):
+    """Add the sites of word w, whose bits are set, to the kinds in agree of the tips that they lack."""
+    one, left = words[near.beside[0]], bits
+    for kind in range(1, 1 << near.notes[LACK]):
+        own = left
+        for b in range(near.notes[LACK]):
+            unknown = missing_in(words[near.lacking[b], w])
+            own &= unknown if (kind >> b) & 1 else ~unknown
+        if own != 0:
+            add_states(one, category, w, own, agree[:, :, kind])
+            left &= ~own
+            if left == 0:
+                return
 
 
 @uncounted
@@ -185,10 +240,19 @@ def set_masks(near, words, s):
 
 
 @uncounted
-def set_alike(near, i):
-    """near.mask where all neighbours have state i."""
+def set_alike(near, i, kind):
+    """near.mask where all neighbours have state i but the tips of a kind, which are missing."""
     for b in range(near.notes[BESIDE]):
         near.mask[near.beside[b]] = np.uint8(1 << i)
+    for b in range(near.notes[LACK]):
+        if (kind >> b) & 1:
+            near.mask[near.lacking[b]] = np.uint8(MISSING)
+
+
+@uncounted
+def kind_at(n):
+    """Category, state and which tips are missing, of the n-th number of agree."""
+    return n >> (2 + LACKING), (n >> LACKING) & 3, n & ((1 << LACKING) - 1)
 
 
 @uncounted
@@ -200,17 +264,19 @@ def sums(memory, n_tips, model, before, now):
     near.kinds[:] = np.uint64(0)
     first = near.beside[0]
     shares = memory.shares[first, : 0 if first < n_tips else agree.shape[0]]
-    find_sites(memory.words, memory.category, shares, near, memory.differs, memory.sites, agree)
+    room = memory.differs, memory.missing
+    find_sites(memory.words, memory.category, shares, near, room, memory.sites, agree)
     differ = near.notes[DIFFER]
     for n in range(differ + agree.size):
-        times, c, i = 1, (n - differ) >> 2, (n - differ) & 3
+        times, (c, i, kind) = 1, kind_at(n - differ)
         if n < differ:
             s = memory.sites[n]
             c = np.int64(memory.category[s])
             set_masks(near, memory.words, s)
         else:
-            times = agree[c, i]
-            set_alike(near, i)
+            times = agree[c, i, kind]
+            if times > 0:
+                set_alike(near, i, kind)
         if times > 0:
             row = kind_of_site(near, c)
             change += times * (near.logs[row, 1] - near.logs[row, 0])

@@ -18,6 +18,7 @@ from phloem.pruning.cpu.storage import address_of
 SITES = 16  # of a word
 MISSING = 15  # a mask of all states, which says nothing
 MOST = 8  # ancestors drawn anew at once
+LACKING = 5  # tips beside them, of which the sites that are missing are of kinds of their own
 KINDS = 256  # of sites, whose messages are kept
 VALUE, TAKE, SLOPES, ONE, SITE_RATES = range(5)  # what a chain asks (chain.py)
 HEIGHT, EXCHANGE, SLIDE, LEAP, ACROSS = range(5)  # kinds of steps of a walk (walk.py)
@@ -28,13 +29,14 @@ _PAD = 1  # the state of sites that are not there
 class Near(NamedTuple):
     """Ancestors that are drawn anew, and their neighbours. N nodes, C categories.
 
-    notes: (5,) redraw.CHANGED, …. redrawn: (2, MOST) ancestors, children first, in the accepted tree and in
+    notes: (6,) redraw.CHANGED, …. redrawn: (2, MOST) ancestors, children first, in the accepted tree and in
     the proposal; kin: (2, MOST, 3) their children and parents there; at: (N,) which of them a node is, -1:
     none; beside: (2 · MOST + 1,) other neighbours. p: (2, N, C, 4, 4) matrices of the branches at them, in
     either tree; root: (C, 4) probabilities of states and categories; kinds: (KINDS,) uint64 masks of sites,
     0: none; up: (KINDS, 2, MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one
     site; drawn: (MOST,) states. power: (2,), first that of the likelihood with ancestors (TimeScratch.power):
-    matrices below ancestors and root are those powers of probabilities."""
+    matrices below ancestors and root are those powers of probabilities. lacking: (LACKING,) tips among the
+    neighbours."""
 
     notes: np.ndarray
     redrawn: np.ndarray
@@ -49,6 +51,7 @@ class Near(NamedTuple):
     mask: np.ndarray
     drawn: np.ndarray
     power: np.ndarray
+    lacking: np.ndarray
 
 
 class Memory(NamedTuple):
@@ -59,8 +62,9 @@ class Memory(NamedTuple):
     the mask below; several: (N,) uint8, whether some of these masks have several states. value: (N,)
     log-likelihood of the branch above, of the root that of its states; new_value: of the proposal; changed:
     (N,) branches whose lengths it changed. fresh: (MOST, W) sequences drawn; sites: (S,) at which neighbours
-    differ, agree: (C, 4) how many others there are. room (3, 4, 4), chances (MOST,), by_eigen (4, 4), differs
-    (W,) uint64, below (N, C, 4), by_site (S, C): to work in."""
+    differ, agree: (C, 4, 2^LACKING) how many others there are, by the state and by which tips of near.lacking
+    are missing there. room (3, 4, 4), chances (MOST,), by_eigen (4, 4), differs and missing (W,) uint64,
+    below (N, C, 4), by_site (S, C), stays (C, 4): to work in."""
 
     words: np.ndarray
     category: np.ndarray
@@ -77,8 +81,10 @@ class Memory(NamedTuple):
     chances: np.ndarray
     by_eigen: np.ndarray
     differs: np.ndarray
+    missing: np.ndarray
     below: np.ndarray
     by_site: np.ndarray
+    stays: np.ndarray
     near: Near
 
 
@@ -191,7 +197,7 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
     n_tips, n_sites = masks.shape
     n, c, words = 2 * n_tips - 1, n_categories, np.vstack([packed(masks), ancestors])
     near = Near(
-        notes=np.zeros(5, np.int64),
+        notes=np.zeros(6, np.int64),
         redrawn=np.zeros((2, MOST), np.int64),
         kin=np.zeros((2, MOST, 3), np.int64),
         at=np.full(n, -1, np.int64),
@@ -204,6 +210,7 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         mask=np.zeros(n, np.uint8),
         drawn=np.zeros(MOST, np.int64),
         power=np.ones(2),
+        lacking=np.zeros(LACKING, np.int64),
     )
     return Memory(
         words=words,
@@ -216,13 +223,15 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         changed=np.zeros(n, np.int64),
         fresh=np.zeros((MOST, words.shape[1]), np.uint64),
         sites=np.zeros(n_sites, np.int64),
-        agree=np.zeros((c, 4), np.int64),
+        agree=np.zeros((c, 4, 1 << LACKING), np.int64),
         room=np.zeros((3, 4, 4)),
         chances=np.zeros(MOST),
         by_eigen=np.zeros((4, 4)),
         differs=np.zeros(words.shape[1], np.uint64),
+        missing=np.zeros(words.shape[1], np.uint64),
         below=np.zeros((n, c, 4)),
         by_site=np.zeros((n_sites if c > 1 else 0, c)),
+        stays=np.zeros((c, 4)),
         near=near,
     )
 
