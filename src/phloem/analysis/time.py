@@ -185,9 +185,11 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     if result.ancestors:
         write_file(f"{prefix}.ancestors.tsv", result.ancestors.text(), KEPT)
     draws, first = [run.samples for run in sampled.runs], first_kept(sampled.runs[0])
-    write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
+    through_time = past(sampled.runs[0].columns, draws, first)
+    write_past(prefix, through_time, data.model.youngest)
     if data.model.trait is not None:
-        latest = float(data.model.youngest) if np.isfinite(data.model.youngest) else None
+        dated = np.isfinite(data.model.youngest)
+        latest = float(data.model.youngest - through_time.ages[0]) if dated else None
         write_trait(prefix, data.model.trait.tips.name, result.routes, result.tree, latest)
     write_file(record, json_text(result.to_json()), KEPT)
     return result
@@ -343,6 +345,7 @@ def _summarised(
         resumed_at=sampled.resumed_at,
         files=files,
         data={"taxa": len(data.taxa), "sites": data.n_sites},
+        ages_before="the present" if data.ages_are_given else "the youngest tip",
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
         predictive=checks,
         routes=routes,

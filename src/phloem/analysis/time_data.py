@@ -54,6 +54,13 @@ YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
 ROOT, ORIGIN = "root", "origin"
 _LONG = 300.0  # times the dates' span: an age that was taken for a date
+_FROM_PRESENT = {
+    "exponential": "does the population, whose size is that of the present",
+    "skygrid": "do the cells of population sizes",
+    "skygrid-linear": "do the cells of population sizes",
+    "bdss": "does sampling, which went on until then",
+    "bdsky": "does sampling, which went on until then",
+}
 _NO_TIME = "no dates of different times, no calibration and no prior of a rate say what a unit of time is"
 
 
@@ -79,6 +86,11 @@ class TimeInput:
     def plain_likelihood(self) -> Plain:
         """What the guard compares with."""
         return plain_time_likelihood(self.alignments, self.model, self.unrecorded)
+
+    @property
+    def ages_are_given(self) -> bool:
+        """Whether taxa have ages before the present, from which all ages then are; not dates."""
+        return self.dates is not None and not self.dates.calendar
 
     @property
     def taxa(self) -> tuple[str, ...]:
@@ -156,6 +168,7 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         check_name(trait)
     structure = _structure(settings, parts, pieces, models)
     alignments = tuple(piece.alignment for piece in pieces)
+    told = [*told, *_of_the_present(tree.prior, bounds)]
     if settings.of_block is None and not _has_ages(tree, bounds):
         tree, more = _timed_by_rate(tree, structure, alignments)
         told = [*told, *more]
@@ -164,6 +177,14 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
     unrecorded, sites = tuple(piece.unrecorded for piece in pieces), sites_in_file(settings, parts, pieces)
     return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
+
+
+def _of_the_present(prior: str, bounds: np.ndarray) -> tuple[str, ...]:
+    """Where ages are given and nothing is of the present: from when what is counted."""
+    if (youngest := float(bounds.min())) == 0.0:
+        return ()
+    others = f", and so {_FROM_PRESENT[prior]}" if prior in _FROM_PRESENT else ""
+    return (f"all ages count from the present, {youngest:.6g} after the youngest taxon{others}",)
 
 
 def _has_ages(tree: TreeModel, bounds: np.ndarray) -> bool:

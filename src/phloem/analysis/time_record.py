@@ -140,8 +140,8 @@ class TimeResult:
     """tree: that stands for the sample, median heights. parameters: all columns of the trace, but those of
     single routes of a trait, which are in routes, and of which model holds, whose shares are models.
     predictive: of simulated data sets, left_out: of sites, where they were asked for. swaps: none of single
-    chains. ancestors: how often samples are ancestors of others, where they may be. data: taxa and sites. The
-    rest as analysis.mcmc_record.McmcResult."""
+    chains. ancestors: how often samples are ancestors of others, where they may be. data: taxa and sites.
+    ages_before: what ages count from. The rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -164,6 +164,7 @@ class TimeResult:
     models: tuple[ModelShare, ...] = ()
     left_out: LeftOut | None = None
     data: dict[str, int] = field(default_factory=dict)
+    ages_before: str = "the youngest tip"
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -174,6 +175,7 @@ class TimeResult:
             "finished": True,
             "model": self.model,
             "data": self.data,
+            "ages_before": self.ages_before,
             "parameters": rows,
             "leave_one_out": None if self.left_out is None else asdict(self.left_out),
             "predictive": [asdict(check) for check in self.predictive],

@@ -36,7 +36,11 @@ def introduce_dated(settings: TimeTreeSettings, data: TimeInput, device: str) ->
     else:
         uncertain = int((~data.dates.exact).sum())
         told = f", {uncertain} within limits" if uncertain else ""
-        show_line(f"dates:   {data.dates.lower.min():.6g} to {data.dates.latest:.6g}{told}")
+        first, last = data.dates.lower.min(), data.dates.upper.max()
+        if data.ages_are_given:
+            show_line(f"ages:    {-first:.6g} to {abs(last):.6g} before the present{told}")
+        else:
+            show_line(f"dates:   {first:.6g} to {last:.6g}{told}")
     kinds = {
         "strict": "strict",
         "ucln": f"uncorrelated log-normal, spread by {settings.tree.clock_sd}",
@@ -114,7 +118,8 @@ def _show(result: TimeResult) -> None:
     )
     print(draw_tree(result.tree, console.width))
     console.print()
-    print_table(console, parameter_table(result.parameters, "Parameters; ages before the youngest tip"))
+    title = f"Parameters; ages before {result.ages_before}"
+    print_table(console, parameter_table(result.parameters, title))
     if result.models:
         print_table(console, model_table(result.models))
     if result.routes:

@@ -68,7 +68,10 @@ class TipDates:
 
     @property
     def latest(self) -> float:
-        """The latest year that any taxon may have been sampled in, where ages begin: that of the youngest."""
+        """The year in which ages begin: the latest that any taxon may have been sampled in; of years that
+        count from the present that, also where all taxa are older."""
+        if not self.calendar:
+            return 0.0
         known = self.upper[np.isfinite(self.upper)]
         return float(known.max()) if len(known) else float(np.nanmax(self.middle))
 

@@ -11,9 +11,9 @@ POP_SIZE = "population size"
 
 @dataclass(frozen=True, eq=False)
 class ThroughTime:
-    """ages: (n,) before the youngest date. lineages, sizes: (n, 3) median, low and high end of the central
-    interval of `mass`, over the draws whose root is as old; sizes None where the tree prior has none, and
-    what they are. root: (3,) of the root's age."""
+    """ages: (n,) before the youngest date, or the present. lineages, sizes: (n, 3) median, low and high end
+    of the central interval of `mass`, over draws whose root is as old; sizes None where the tree prior has
+    none, and what they are. root: (3,) of the root's age."""
 
     ages: np.ndarray
     lineages: np.ndarray
@@ -51,8 +51,9 @@ def through_time(
 
 
 def ages_of(heights: np.ndarray, n: int, mass: float = 0.95) -> np.ndarray:
-    """(n,) ages from 0 to the upper end of the root's interval."""
-    return np.linspace(0.0, float(np.quantile(heights[:, -1], (1 + mass) / 2)), n)
+    """(n,) ages from the youngest tip's to the upper end of the root's interval."""
+    youngest = float(heights[:, : (heights.shape[1] + 1) // 2].min())
+    return np.linspace(youngest, float(np.quantile(heights[:, -1], (1 + mass) / 2)), n)
 
 
 def _over(values: np.ndarray, used: np.ndarray, quantiles: list[float]) -> np.ndarray:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from phloem.analysis.dated_input import DateOptions
+from phloem.analysis.time import run_time
 from phloem.analysis.time_data import time_input
 from phloem.analysis.time_options import time_settings
 from phloem.analysis.time_record import time_identity
@@ -37,6 +41,26 @@ def test_they_are_heights_of_tips_others_of_the_present(file):
     assert not read(file)[1].model.samples_ancestors  # all are of one time
     with pytest.raises(InputError, match="no sample is an ancestor"):
         read(file, "older=3", clock="random")
+
+
+def test_where_all_are_old_ages_count_from_the_present_too(file):
+    """So that the root of fossils 100 old that is said to be 110 to 130 old is that old, not 210 to 230."""
+    ages = ("living=100", "old=1=101,103", "older=104")
+    more = {"calibrate": ["root=uniform(110,130)"], "prefix": str(Path(file).with_name("it"))}
+    settings, found = read(file, *ages, **more)
+    assert found.model.tip_bounds.tolist() == [[100, 100], [101, 103], [104, 104]]
+    assert found.model.youngest == 0.0 and found.model.scale.time == pytest.approx(20.0)
+    assert any("100 after the youngest taxon" in text for text in found.told)
+    assert not any("after the youngest" in text for text in read(file, "older=104")[1].told)
+    grows = read(file, *ages, tree_prior="exponential")[1]
+    assert any("size is that of the present" in text for text in grows.told)
+    chains = replace(settings.chains, n_runs=1, generations=4_000, until_converged=False)
+    drawn = run_time(replace(settings, chains=chains))
+    low, high = (drawn.parameters.hpd_low, drawn.parameters.hpd_high)
+    root = drawn.parameters.names.index("age(root)")
+    assert 110 <= low[root] < high[root] <= 130 and drawn.ages_before == "the present"
+    past = Path(f"{settings.file_prefix}.past.tsv").read_text().splitlines()
+    assert past[1].startswith("100\t-100\t")
 
 
 def test_an_error_is_a_density_of_the_age(file):

@@ -352,12 +352,13 @@ def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
 
 
 def typical_age(tip_bounds: np.ndarray, tree: TreeModel) -> float:
-    """A span that is typical of the tree's age: of the dates, else of calibrated ages, else as said, or 1.
-    Where there are dates, that of a beginning is none: its density is often a wide one."""
-    span = float(tip_bounds.max())
+    """A span that is typical of how long the tree lasts: of the dates, else of calibrated ages, else as said,
+    or 1. Where there are dates, that of a beginning is none: its density is often a wide one."""
+    youngest = float(tip_bounds.min())
+    span = float(tip_bounds.max()) - youngest
     known = [c for c in tree.clades if c.age is not None and not (c.above and span > 0)]
-    ages = [c.offset + likely_age(c.age) for c in known if c.age is not None]
-    return max([span, *ages]) if span > 0 or ages else tree.typical_age or 1.0
+    ages = [c.offset + likely_age(c.age) - youngest for c in known if c.age is not None]
+    return max([span, *ages]) if span > 0 or max(ages, default=0.0) > 0 else tree.typical_age or 1.0
 
 
 def _clock_kind(tree: TreeModel) -> int:
