@@ -52,6 +52,9 @@ ENGINE = typer.Option(
     "auto", help="On patterns, or with sequences of ancestors sampled: for many nearly equal genomes."
 )
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
+REDO = typer.Option(
+    False, "--redo", help="Start anew and replace files that exist; else an interrupted analysis goes on."
+)
 DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, and stop.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of births and deaths.")
@@ -140,11 +143,9 @@ def time(
     progress: str | None = PROGRESS,
     dry_run: bool = DRY_RUN,
     pilot: float | None = PILOT,
-    redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
+    redo: bool = REDO,
 ) -> None:
-    """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves.
-
-    An interrupted analysis is resumed from its checkpoint when the same command is given again."""
+    """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves."""
     run_dated(_settings(dict(locals())), dry_run, devices, pilot, progress)
 
 

@@ -31,16 +31,7 @@ def introduce_dated(settings: TimeTreeSettings, data: TimeInput, device: str) ->
     show_line(fill(f"model:   {shown_model(model_text(model))}", terminal_width(), subsequent_indent=" " * 9))
     if len(model.engine.parts) > 1:
         show_line(f"parts:   {_parts_text(settings, data)}")
-    if data.dates is None:
-        show_line("dates:   none; all taxa are of one time")
-    else:
-        uncertain = int((~data.dates.exact).sum())
-        told = f", {uncertain} within limits" if uncertain else ""
-        first, last = data.dates.lower.min(), data.dates.upper.max()
-        if data.ages_are_given:
-            show_line(f"ages:    {-first:.6g} to {abs(last):.6g} before the present{told}")
-        else:
-            show_line(f"dates:   {first:.6g} to {last:.6g}{told}")
+    show_line(_dates_text(data))
     kinds = {
         "strict": "strict",
         "ucln": f"uncorrelated log-normal, spread by {settings.tree.clock_sd}",
@@ -76,6 +67,18 @@ def introduce_dated(settings: TimeTreeSettings, data: TimeInput, device: str) ->
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")
+
+
+def _dates_text(data: TimeInput) -> str:
+    """From when the taxa are."""
+    if data.dates is None:
+        return "dates:   none; all taxa are of one time"
+    uncertain = int((~data.dates.exact).sum())
+    told = f", {uncertain} within limits" if uncertain else ""
+    first, last = data.dates.lower.min(), data.dates.upper.max()
+    if data.ages_are_given:
+        return f"ages:    {-first:.6g} to {abs(last):.6g} before the present{told}"
+    return f"dates:   {first:.6g} to {last:.6g}{told}"
 
 
 def _parts_text(settings: TimeTreeSettings, data: TimeInput) -> str:

@@ -36,8 +36,13 @@ class Elsewhere:
         self._top: Hilltop | None = None
 
     def tried(self, kind: Kind, state: SearchState, rng: np.random.Generator) -> tuple[Place, Kind]:
-        """Where a try ends, and of what kind it was: an exchange with nothing left to exchange is a shake."""
+        """Where a try ends, and of what kind it was: from a parsimonious tree apart from the best one; else
+        from the best one with what is new of such a tree, ratcheted, with parts of other hilltops exchanged,
+        or shaken where nothing is left to exchange."""
         best = state.place
+        if kind == "apart":
+            begun = fit_lengths(self._messages, self._data.edges(self._parsimony.tree(rng).tree), 0.1)
+            return climb(self._messages, begun, self._radius, state.known, vain=state.vain), kind
         kept = branches(best.edges)
         if kind == "exchange":
             found = self._exchanged(state)

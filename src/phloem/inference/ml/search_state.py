@@ -47,7 +47,7 @@ class Doing(NamedTuple):
 Told = Callable[[Doing, float], None]  # and the best log-likelihood
 
 
-Kind = Literal["parsimony", "ratchet", "exchange", "shaken", "fused", "far"]
+Kind = Literal["parsimony", "apart", "ratchet", "exchange", "shaken", "fused", "far"]
 
 
 class Better(NamedTuple):

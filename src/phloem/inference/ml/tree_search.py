@@ -43,9 +43,9 @@ from phloem.pruning.select import Selection
 from phloem.tree.half_edges import HalfEdges, topology_key, tree_of
 from phloem.tree.tree import Tree
 
-_COARSE = 15  # steps of a fit between climbs
-_REPLICATE = 8  # of a replicate's only one, which begins from the numbers of all the data
+_COARSE, _REPLICATE = 15, 8  # steps of a fit between climbs; of a replicate's only one, of known numbers
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
+_OF_HARD: tuple[Kind, ...] = ("exchange", "apart", "ratchet", "apart")  # beyond the patience
 _MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
@@ -57,7 +57,7 @@ _STREAM = 6  # of random numbers, of searches after the first
 @dataclass(frozen=True)
 class SearchSettings:
     """radius: nodes that a subtree moves at most. patience: tries in a row without a better tree that end the
-    search, or twice as many where fewer than two of them led back to the best one. starts: searches, each
+    search, or twice as many where the data look hard (_Search._most). starts: searches, each
     from a tree of its own. seed: of all random choices. threads: None lets phloem choose; they change no
     number."""
 
@@ -118,8 +118,8 @@ def search_tree(
     Searches after the first (settings.starts) begin from tree_starts.further_start and the numbers fitted on
     the first start; in the end the best tree is given what the others' hilltops have better. told: called
     with what is being done. Errors: InputError for fewer than three taxa, ModelError for models that the
-    search cannot take (several sets of lengths, irreversible ones, ascertainment). checkpoint: is read first:
-    a search that was killed goes on from there, and ends with the same numbers as one that was not.
+    search cannot take (several sets of lengths, irreversible ones, ascertainment). checkpoint: where a killed
+    search goes on, to the same numbers.
     """
     data = OneAlignment(alignment, model)
     return search(data, start or bionj_start(alignment), settings, told, supports, checkpoint)
@@ -141,8 +141,7 @@ def search(
 
 
 def climbed_once(data: Searched, start: Start, settings: SearchSettings) -> Fit:
-    """A tree good enough to compare models on: one climb from a start, and lengths and parameters fitted
-    coarsely. Errors as search_tree."""
+    """A tree to compare models on: one climb from a start, all fitted coarsely. Errors as search_tree."""
     return _Search(data, settings, lambda *_: None).climbed_once(start)
 
 
@@ -216,8 +215,8 @@ class _Search:
     def search_from(
         self, number: int, first: Start, checkpoint: Checkpoint | None, done: int, total: int
     ) -> SearchState:
-        """The search from start `number`, of which first is number 1; total: how many there are to be done
-        here, done: before this one. It depends on nothing that was searched before."""
+        """The search from start `number`, of which first is number 1, whatever was searched before; done: how
+        many were before it, of total here."""
         seed = self._settings.seed
         self._rng = np.random.default_rng(seed if number == 1 else [seed, _STREAM, number])
         self._ahead = f"start {number}, " if self._settings.starts > 1 else ""
@@ -241,8 +240,7 @@ class _Search:
         return further_start(self._parsimony, number, first.values or {}, self._settings.seed)
 
     def _tell(self, what: str, state: SearchState) -> None:
-        """The best value so far, and tries in vain of those that end the searches, which a better tree begins
-        anew."""
+        """The best value so far, and tries in vain, which begin anew after a better tree."""
         before, total = self._patience
         own = state.in_vain * self._settings.patience // max(self._most(state), 1)
         doing = Doing("search", before + own, total, self._ahead + what, "at least")
@@ -307,8 +305,7 @@ class _Search:
         return climb(self._messages, place, self._settings.radius, closely=closely, vain=self._vain)
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
-        """Climb from elsewhere until that has been in vain for long enough: every second time from a
-        parsimonious tree, else from the best one ratcheted, or with parts of other hilltops, or shaken."""
+        """Climb from elsewhere until that was in vain for long enough, in turn by the kinds of tries."""
         if len(self._data.taxa) == 3:
             return
         if state.random:
@@ -317,10 +314,11 @@ class _Search:
         self._data.put(self._messages, self._values)
         while self._goes_on(state):
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
-            other, kind = self._elsewhere.tried(_KINDS[state.tries % len(_KINDS)], state, self._rng)
+            kinds = _KINDS if state.in_vain <= self._settings.patience else _OF_HARD
+            other, kind = self._elsewhere.tried(kinds[state.tries % len(kinds)], state, self._rng)
             best, nothing_left = state.place, other is state.place
             other = self._closely(state, other)
-            state.meet(other, independent=kind == "parsimony")
+            state.meet(other, independent=kind in ("parsimony", "apart"))
             other, kind = self._fused(state, other, kind)
             if other.log_likelihood > best.log_likelihood + _GAIN:
                 other, kind = self._fused_with_all(state, other, kind)
@@ -342,8 +340,10 @@ class _Search:
         return state.in_vain < self._most(state)
 
     def _most(self, state: SearchState) -> int:
-        """Tries in vain that end the search."""
-        return self._settings.patience * (1 if state.led_back >= _SURE else 2)
+        """Tries in vain that end the search: twice as many where few led back to the best tree, or most
+        independent climbs ended each on another tree, as parts of these may lead back all the same."""
+        agree = 2 * len(set(state.ends)) <= len(state.ends)
+        return self._settings.patience * (1 if agree and state.led_back >= _SURE else 2)
 
     def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
         """A better tree, with its numbers fitted, for the best one."""

@@ -93,7 +93,7 @@ def telling(observed: Observations) -> Observations:
     """The patterns of which a taxon says something. The others multiply the likelihood by 1, but their
     ancestors would hold each other in the state that they began with, as neighbours do on short branches, and
     frequencies would be learnt from states that no sequence has. InputError where none is left."""
-    says = ~np.asarray(observed.code_sets, bool).all(axis=1)
+    says = np.logical_not(np.all(observed.code_sets, axis=1))
     kept = says[observed.codes].any(axis=0)
     if not kept.any():
         raise InputError(
