@@ -18,6 +18,7 @@ from phloem.density.parameterisation import LengthLinkage, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.io.alignment import read_characters
+from phloem.io.partition_words import plain_sets
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
 from phloem.model.grammar import leaves_uninformative
@@ -88,12 +89,12 @@ def _ordered(settings: SampledDataOptions, parts: Sequence[Part]) -> list[np.nda
     if settings.ordered is None:
         return [np.zeros(part.alignment.n_sites, bool) for part in parts]
     characters = read_characters(settings.alignment, settings.block, settings.phylip_layout, True)
-    columns = parse_sites(settings.ordered, characters.n_sites, characters.charsets)
+    columns = parse_sites(settings.ordered, characters.n_sites, plain_sets(characters.charsets))
     found, used = [], 0
     for part in parts:
         sites = part.sites
         if sites is None:
-            sites = parse_sites(settings.sites or "all", characters.n_sites, characters.charsets)
+            sites = parse_sites(settings.sites or "all", characters.n_sites, plain_sets(characters.charsets))
         own = np.isin(sites, columns)
         if len(own) != part.alignment.n_sites:  # codons
             own = np.zeros(part.alignment.n_sites, bool)

@@ -25,6 +25,7 @@ from phloem.io.alignment import (
 )
 from phloem.io.alignment_text import PhylipLayout
 from phloem.io.character_rows import CharacterRows
+from phloem.io.partition_words import plain_sets
 from phloem.io.partitions import listed_partitions
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
@@ -141,7 +142,7 @@ def _coding(options: DataOptions) -> Coding:
 
 def _are_divided(characters: CharacterRows) -> bool:
     """Whether several sets of columns of the file hold each column once."""
-    named = characters.charsets
+    named = plain_sets(characters.charsets)
     if len(named) < 2:
         return False
     try:

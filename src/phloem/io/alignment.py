@@ -30,6 +30,7 @@ from phloem.io.character_rows import CharacterRows
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
 from phloem.io.output_file import write_file
+from phloem.io.partition_words import plain_sets
 from phloem.io.partitions import read_partitions
 from phloem.io.source_text import SourceText, read_source
 
@@ -216,7 +217,7 @@ def _declared_parts(characters: CharacterRows) -> Scheme:
             number = 1 + sum(subset.datatype == kind for subset in subsets)
             name = kind if number == 1 else f"{kind}_{number}"
             name = characters.part_names[k] if characters.part_names else name
-            sites = parse_sites(text, n_sites, characters.charsets)
+            sites = parse_sites(text, n_sites, plain_sets(characters.charsets))
             subsets.append(Subset(name, sites, datatype=kind))
     except InputError as error:
         raise characters.placed(error) from None
@@ -227,7 +228,7 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
     """The datatype of the one part of a MIXED matrix that holds all chosen sites; InputError if none does."""
     n_sites = characters.n_sites
     try:
-        chosen = set(parse_sites(sites or "all", n_sites, characters.charsets).tolist())
+        chosen = set(parse_sites(sites or "all", n_sites, plain_sets(characters.charsets)).tolist())
     except InputError as error:
         raise characters.placed(error) from None
     kinds = {kind for kind, _ in characters.parts}
@@ -256,7 +257,7 @@ def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarra
         if _is_doublet(coding.datatype):
             columns = _pairs(characters, text) if columns is None else columns
         elif text is not None:
-            columns = parse_sites(text, characters.n_sites, characters.charsets)
+            columns = parse_sites(text, characters.n_sites, plain_sets(characters.charsets))
         states = _alphabet(characters, coding, columns)
         alignment = alignment_from_matrix(
             characters.taxa,
