@@ -276,7 +276,7 @@ def _require_datatype_used(given: str | None, scheme: Scheme) -> None:
 
 def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:
     """The subset with the data type of its model, where nothing else says it."""
-    if subset.model_text is None and datatypes_of(subset.name):
+    if subset.maybe_model and datatypes_of(subset.name):
         raise InputError(
             f"'{subset.name}' is the name of a subset here, and of a model",
             file=scheme.file,

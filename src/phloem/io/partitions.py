@@ -369,11 +369,11 @@ def _charpartition_subsets(definition: _Definition, columns: _Columns) -> list[S
         elif "+" in head or "{" in head:
             subsets.append(_with_model(columns.subset(f"subset{number}", body, line), head))
         else:
-            subsets.append(columns.subset(head, body, line))
+            subsets.append(replace(columns.subset(head, body, line), maybe_model=True))
     if rest is not None:
         taken = np.concatenate([np.empty(0, np.int64), *(subset.sites for subset in subsets)])
         left = np.setdiff1d(np.arange(columns.n_sites, dtype=np.int64), taken)
-        subsets.append(Subset(rest, left, line=definition.command.line))
+        subsets.append(Subset(rest, left, line=definition.command.line, maybe_model=True))
     return subsets
 
 
