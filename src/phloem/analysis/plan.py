@@ -215,7 +215,7 @@ def _plan(part: Part, model: Model, problem: Problem, settings: PlanSettings) ->
 
 def _tree(settings: PlanSettings, alignment: Alignment) -> Tree:
     if settings.tree is not None:
-        return read_tree(settings.tree)
+        return read_tree(settings.tree, allow_negative=True)
     if alignment.n_taxa < 2:
         raise InputError("a tree needs two taxa", file=alignment.source, hint="Add a sequence.")
     draw = uniform_unrooted if alignment.n_taxa > 2 else uniform_rooted

@@ -176,7 +176,8 @@ def branch_lengths(clean: CleanText, nodes: NewickNodes, allow_negative: bool) -
     negative = np.flatnonzero(lengths < 0)
     if len(negative) and not allow_negative:
         i = int(negative[0])
-        hint = "Set it to 0, or estimate the tree again (allow_negative=True reads it in Python)."
+        hint = "Set it to 0, or have it fitted: phloem likelihood --optimize, phloem ml --tree (in Python "
+        hint += "allow_negative=True reads it)."
         raise clean.error(f"negative branch length {lengths[i]:g}", int(nodes.label_stop[i]) + 1, hint=hint)
     return lengths
 
