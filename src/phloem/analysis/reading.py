@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Literal
 
@@ -15,7 +16,7 @@ from phloem.data.doublets import pairs_not_said
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons
-from phloem.errors import InputError, InputWarning, shown_file
+from phloem.errors import InputError, InputWarning, ModelError, shown_file
 from phloem.io.alignment import (
     one_alignment,
     part_alignment,
@@ -27,6 +28,7 @@ from phloem.io.alignment_text import PhylipLayout
 from phloem.io.character_rows import CharacterRows
 from phloem.io.partition_words import plain_sets
 from phloem.io.partitions import listed_partitions
+from phloem.likelihood.parts import in_part
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
 
@@ -100,12 +102,31 @@ def sampled_identity(settings: SampledDataOptions) -> dict[str, object]:
 @dataclass(frozen=True, eq=False)
 class Part:
     """A subset of the columns with its own alignment; model_text: None where neither file nor user says.
-    sites: its columns in the file, 0-based; None where the options say."""
+    sites: its columns in the file, 0-based; None where the options say. model_place: file and line of the
+    partition file that says the model."""
 
     name: str
     alignment: Alignment
     model_text: str | None
     sites: np.ndarray | None = None
+    model_place: tuple[str | None, int | None] = (None, None)
+
+
+@contextmanager
+def of_part(part: Part) -> Iterator[None]:
+    """Errors raised inside say in which part; of its model also where it is written."""
+    with _model_at(*part.model_place), in_part(part.name):
+        yield
+
+
+@contextmanager
+def _model_at(file: str | None, line: int | None) -> Iterator[None]:
+    """ModelErrors raised inside name this file and line."""
+    try:
+        yield
+    except ModelError as error:
+        error.file, error.line = error.file or file, error.line or line
+        raise
 
 
 def reading_identity(options: DataOptions) -> dict[str, object]:
@@ -209,7 +230,11 @@ def parts_of(
     coding = _coding(options)
     parts = tuple(
         Part(
-            subset.name, part_alignment(characters, subset, coding), subset.model_text or model, subset.sites
+            subset.name,
+            part_alignment(characters, subset, coding),
+            subset.model_text or model,
+            subset.sites,
+            (scheme.file, subset.line) if subset.model_text is not None else (None, None),
         )
         for subset in subsets
     )
@@ -289,7 +314,8 @@ def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:
     if options.datatype is not None:
         kinds = (canonical_kind(options.datatype),)
     elif subset.model_text is not None:
-        kinds = datatypes_of(split_model(subset.model_text)[0].name)
+        with _model_at(scheme.file, subset.line):
+            kinds = datatypes_of(split_model(subset.model_text)[0].name)
     if kinds == ("doublet",):  # pairs of columns are doublets whatever else is said
         error = pairs_not_said(f"of '{subset.name}'")
         error.file, error.line = scheme.file, subset.line
