@@ -40,7 +40,7 @@ _OF_SEVERAL_COLUMNS = ("codon", "translated", "doublet")  # which sets of single
 class DataOptions:
     """What every command that reads an alignment can be told; its settings extend this record.
 
-    alignment: FASTA, PHYLIP or NEXUS file. datatype: None takes what the file says, or guesses.
+    alignment: FASTA, PHYLIP, NEXUS or Clustal file. datatype: None takes what the file says, or guesses.
     genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
     sites: columns to keep, such as "1-900\\3". ambiguity: what a partly ambiguous character says, "partial"
     (a likelihood takes the set of states, a distance their even mixture) or nothing, "missing".

@@ -27,6 +27,7 @@ from phloem.io.alignment_text import (
 )
 from phloem.io.beast_xml import is_beast, read_beast_characters
 from phloem.io.character_rows import CharacterRows
+from phloem.io.clustal import is_clustal, read_clustal
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
 from phloem.io.output_file import write_file
@@ -39,7 +40,6 @@ FilePath = str | os.PathLike[str]
 _AS_DECLARED = Coding()
 
 _OTHER_FORMATS = {
-    "CLUSTAL": "a Clustal alignment; convert it to FASTA",
     "# STOCKHOLM": "a Stockholm alignment; convert it to FASTA",
     "<": "XML or HTML; give the alignment itself",
     "(": "a Newick tree; give the alignment, and the tree with --tree",
@@ -57,7 +57,7 @@ def read_alignment(
     phylip_layout: PhylipLayout | None = None,
     quiet: bool = False,
 ) -> Alignment:
-    """Read an alignment from FASTA, PHYLIP, NEXUS or BEAST XML, gzip-compressed or not; the content tells.
+    """Read an alignment from FASTA, PHYLIP, NEXUS, Clustal or BEAST XML, whichever the content is, packed or not.
 
     datatype: dna, rna, protein, codon, translated (nucleotides, as the amino acids of their codons),
         doublet (pairs of columns, which sites names), binary, standard, or an Alphabet of your own; None
@@ -131,14 +131,15 @@ def read_characters(
     _refuse(phylip_layout, "--phylip-layout", source)
     if is_fasta(text):
         return read_fasta(source)
+    if is_clustal(text):
+        return read_clustal(source)
     start = text.lstrip()
     for opening, what in _OTHER_FORMATS.items():
         if start.startswith(opening):
             guess, remedy = what.split("; ")
             raise source.error(f"this looks like {guess}", 0, hint=f"{remedy[0].upper()}{remedy[1:]}.")
-    raise source.error(
-        "this is neither FASTA, PHYLIP nor NEXUS", 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'."
-    )
+    message = "this is neither FASTA, PHYLIP, NEXUS nor Clustal"
+    raise source.error(message, 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'.")
 
 
 def _refuse(option: str | None, name: str, source: SourceText) -> None:
