@@ -57,7 +57,7 @@ def read_alignment(
     phylip_layout: PhylipLayout | None = None,
     quiet: bool = False,
 ) -> Alignment:
-    """Read an alignment from FASTA, PHYLIP, NEXUS, Clustal or BEAST XML, whichever the content is, packed or not.
+    """Read an alignment from FASTA, PHYLIP, NEXUS, Clustal or BEAST XML, gzip-compressed or not.
 
     datatype: dna, rna, protein, codon, translated (nucleotides, as the amino acids of their codons),
         doublet (pairs of columns, which sites names), binary, standard, or an Alphabet of your own; None
