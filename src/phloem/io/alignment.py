@@ -31,7 +31,7 @@ from phloem.io.clustal import is_clustal, read_clustal
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
 from phloem.io.output_file import write_file
-from phloem.io.partition_words import plain_sets
+from phloem.io.partition_words import plain_sets, typed_columns
 from phloem.io.partitions import read_partitions
 from phloem.io.source_text import SourceText, read_source
 
@@ -79,6 +79,8 @@ def read_alignment(
 
 def one_alignment(characters: CharacterRows, coding: Coding, sites: str | None = None) -> Alignment:
     """The characters of a file as one alignment; sites and errors as of `read_alignment`."""
+    if coding.datatype is None:
+        coding = _as_the_set_says(characters, coding, sites)
     if characters.parts and coding.datatype is None:
         coding = replace(coding, datatype=_part_datatype(characters, sites))
     alignment = _alignment(characters, coding, sites)
@@ -89,6 +91,21 @@ def one_alignment(characters: CharacterRows, coding: Coding, sites: str | None =
         raise InputError(message, file=characters.source.file, hint=hint)
     require_stop_codons(coding.stop_codons, [kind], characters.source.file)
     return alignment
+
+
+def _as_the_set_says(characters: CharacterRows, coding: Coding, sites: str | None) -> Coding:
+    """With the data type of the set that the sites name, where its definition has one (`MULTI5, 1-9`)."""
+    named = {name.lower(): text for name, text in characters.charsets.items()}
+    said = typed_columns(named.get((sites or "").strip().lower(), "")).kind
+    if said is None or said.datatype == "doublet":  # pairs of columns are named otherwise
+        return coding
+    if said.n_states is not None:
+        return replace(coding, datatype=_of_states(said.n_states))
+    return replace(coding, datatype=said.datatype, genetic_code=said.genetic_code or coding.genetic_code)
+
+
+def _of_states(n_states: int) -> Alphabet:
+    return alphabet("standard", symbols=STANDARD_SYMBOLS[:n_states])
 
 
 def require_stop_codons(stop_codons: StopCodons, kinds: Sequence[str], file: str | None) -> None:
@@ -182,7 +199,7 @@ def part_alignment(characters: CharacterRows, subset: Subset, coding: Coding = _
     """
     kind: str | Alphabet | None = subset.datatype or coding.datatype
     if subset.n_states is not None:
-        kind = alphabet("standard", symbols=STANDARD_SYMBOLS[: subset.n_states])
+        kind = _of_states(subset.n_states)
     coding = replace(
         coding,
         datatype=kind,

@@ -289,4 +289,13 @@ def test_numbers_of_states_without_a_model(tmp_path):
         subsets = read_scheme(characters, partitions).subsets
         assert [subset.model_text for subset in subsets] == [None, None]
         assert [part_alignment(characters, subset).alphabet.n_states for subset in subsets] == [5, 6]
-    assert read_alignment(file, sites="one").n_sites == 3
+    one = read_alignment(file, sites="one")
+    assert (one.n_sites, one.alphabet.n_states) == (3, 5)
+    assert read_alignment(file, sites="two").alphabet.n_states == 6
+    genes = tmp_path / "genes.nex"
+    genes.write_text(
+        "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=6;\nmatrix\na AGATAA\nb AGATAG\n;\nend;\n"
+        "begin sets;\ncharset coding = CODON2, 4-6;\nend;\n"
+    )
+    with pytest.raises(InputError, match="stop"):  # TAA and TAG
+        read_alignment(genes, sites="coding")
