@@ -80,11 +80,15 @@ def shown_file(file: str) -> str:
 
 
 class ModelError(InputError):
-    """A model string or a parameter value that makes no model; column counts in the model string."""
+    """A model string or a parameter value that makes no model; column counts in the model string, file and
+    line say where it stands, if in a file."""
 
     @property
     def place(self) -> str:
-        return "" if self.column is None else f"model string, column {self.column}"
+        known = [] if self.file is None else [shown_file(self.file)]
+        known += [] if self.line is None else [str(self.line)]
+        words = [] if self.column is None else [f"model string, column {self.column}"]
+        return ": ".join([":".join(known)] * bool(known) + words)
 
 
 @contextmanager

@@ -14,7 +14,17 @@ from phloem.analysis.provenance import provenance
 from phloem.errors import InputError
 from phloem.io.alignment_text import Format, format_of
 from phloem.io.output_file import write_file
-from phloem.io.supermatrix import Supermatrix, fasta_text, list_text, nexus_text, phylip_text, supermatrix
+from phloem.io.partition_words import word_of_states
+from phloem.io.supermatrix import (
+    Supermatrix,
+    fasta_text,
+    genes_of_other_states,
+    list_text,
+    nexus_text,
+    phylip_text,
+    states_of,
+    supermatrix,
+)
 
 _TEXTS = {"nexus": nexus_text, "phylip": phylip_text, "fasta": fasta_text}
 FEW = 0.1  # of the genes: taxa in fewer are told of
@@ -44,7 +54,7 @@ class ConcatenationSettings:
 
 @dataclass(frozen=True, eq=False)
 class Concatenation:
-    """matrix; warnings: of taxa that hardly a gene has."""
+    """matrix; warnings: of taxa that hardly a gene has, of states that the file cannot declare."""
 
     settings: ConcatenationSettings
     matrix: Supermatrix
@@ -98,7 +108,8 @@ def run_concatenation(settings: ConcatenationSettings, told: Told = _quietly) ->
     if settings.partitions != settings.out:
         write_file(settings.partitions, list_text(matrix))
     seconds = time.perf_counter() - start
-    result = Concatenation(settings, matrix, tuple(_warnings(matrix)), seconds, provenance(inputs))
+    warnings = (*_warnings(matrix), *_lost_states(matrix, settings.written_format == "nexus"))
+    result = Concatenation(settings, matrix, warnings, seconds, provenance(inputs))
     write_json(result.to_json(), settings.json)
     return result
 
@@ -111,3 +122,13 @@ def _warnings(m: Supermatrix) -> list[str]:
         return []
     listed = ", ".join(rare[:8]) + (", …" if len(rare) > 8 else "")
     return [f"taxa that few of the {n:,} genes have, or whose names differ between files: {listed}"]
+
+
+def _lost_states(m: Supermatrix, nexus: bool) -> list[str]:
+    """Of genes whose states no word of a partition file says."""
+    lost = [gene for gene in genes_of_other_states(m, nexus) if word_of_states(states_of(gene)) is None]
+    return [
+        f"the states of gene '{gene.name}' ({gene.file}), {states_of(gene)}, are not kept beside other "
+        "genes: models would have another number of them. Number them 0, 1, 2, …, or give the gene alone."
+        for gene in lost
+    ]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
+from phloem.analysis.negative_lengths import without_negative
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.dates import TipDates, shown_year
-from phloem.errors import InputError, InputWarning, in_file, shown_file
+from phloem.errors import InputError, in_file
 from phloem.io.alignment import read_alignment
 from phloem.io.date_table import read_dates
 from phloem.io.date_text import DateRange, WholeYears
@@ -143,7 +143,7 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
             if alignment is None or options.alignment is not None:
                 raise
     if file is not None and tree is not None:
-        tree = _without_negative(tree, file)
+        (tree,) = without_negative([tree], file)
         require_lengths(tree, file=file)
         if alignment is not None:
             tree = match_taxa(tree, alignment.taxa, file=file)
@@ -158,16 +158,6 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
         dates = options.dates.read(tree.taxa)
     sites = options.sites or (None if alignment is None else int(alignment.codes.shape[1]))
     return DatedInput(tree, dates, origin, sites)
-
-
-def _without_negative(tree: Tree, file: str) -> Tree:
-    """Lengths that neighbour joining made negative as zero, with a warning."""
-    negative = int((tree.lengths < 0).sum())
-    if negative == 0:
-        return tree
-    told = f"{shown_file(file)}: {negative:,} branches have negative lengths, which count as zero"
-    warnings.warn(told, InputWarning, stacklevel=3)
-    return replace(tree, lengths=np.where(tree.lengths < 0, 0.0, tree.lengths))
 
 
 def shown_dates(dates: TipDates) -> list[str]:

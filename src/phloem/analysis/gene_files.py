@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from phloem.data.alphabet import STANDARD_SYMBOLS
 from phloem.data.coding import guess_datatype
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError
@@ -16,7 +17,7 @@ from phloem.io.character_rows import CharacterRows
 from phloem.io.input_file import first_bytes
 from phloem.io.nexus import Block, is_nexus, read_blocks
 from phloem.io.nexus_names import named_sets
-from phloem.io.partition_words import datatype_of
+from phloem.io.partition_words import plain_sets, typed_columns
 from phloem.io.source_text import read_source
 from phloem.io.supermatrix import LISTED, Gene
 
@@ -85,12 +86,12 @@ def read_genes(named: Sequence[NamedGene], datatype: str | None, told: Told) -> 
 
 
 def _gene(one: NamedGene, rows: CharacterRows, datatype: str | None) -> Gene:
-    word, comma, rest = one.columns.partition(",")
-    kind = datatype_of(word.strip()) if comma else None
-    said = (rest if kind else one.columns).strip()
-    columns = parse_sites("all" if said in ("", "*") else said, rows.n_sites, rows.charsets)
+    said, kind = typed_columns(one.columns)
+    columns = parse_sites(said or "all", rows.n_sites, plain_sets(rows.charsets))
     own_rows = replace(rows, matrix=rows.matrix[:, columns])
-    own = datatype or (kind and _AS_CHARACTERS.get(kind[0], kind[0])) or rows.datatype
+    if kind is not None and kind.n_states is not None:
+        own_rows = replace(own_rows, symbols=STANDARD_SYMBOLS[: kind.n_states])
+    own = datatype or (kind and _AS_CHARACTERS.get(kind.datatype, kind.datatype)) or rows.datatype
     if rows.parts and own is None:
         hint = "Write each into a file of its own, or say --datatype."
         raise InputError(f"'{one.file}' declares parts of several data types", hint=hint)
@@ -98,7 +99,7 @@ def _gene(one: NamedGene, rows: CharacterRows, datatype: str | None) -> Gene:
     if own not in LISTED:
         hint = f"Choose {', '.join(LISTED)} as --datatype."
         raise InputError(f"'{one.file}' is read as {own}, which cannot be put beside others", hint=hint)
-    said_so = word.strip() if kind and kind[0] in _AS_CHARACTERS else None
+    said_so = one.columns.partition(",")[0].strip() if kind and kind.datatype in _AS_CHARACTERS else None
     name = f"gene_{one.name}" if one.name.isdigit() else one.name  # a number is a column
     return Gene(name, one.file, own_rows, own, said_so)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from phloem.analysis.model_file import file_of_model, model_of, require_gamma_used
+from phloem.analysis.negative_lengths import trees_to_fit
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of, without_data
@@ -186,15 +187,14 @@ def run_likelihood(
 def trees_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[list[Tree], str]:
     """The trees of the file, or the one that stands in, and where they come from.
 
-    Branches without lengths are to be fitted: they have 0.1 where optimize is asked for.
+    Branches without lengths are to be fitted: they have 0.1 where optimize is asked for, and negative ones 0.
     """
     if settings.tree is None:
         found = starting_tree(alignment, "bionj")
         return [found.tree], found.origin
-    trees = list(read_trees(settings.tree))
     if settings.optimize:
-        trees = [_with_some_lengths(tree) for tree in trees]
-    return trees, settings.tree
+        return [_with_some_lengths(tree) for tree in trees_to_fit(settings.tree)], settings.tree
+    return read_trees(settings.tree), settings.tree
 
 
 def _with_some_lengths(tree: Tree) -> Tree:

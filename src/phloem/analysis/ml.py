@@ -34,6 +34,7 @@ from phloem.analysis.ml_settings import (
 )
 from phloem.analysis.ml_supports import BranchSupports, supports_of
 from phloem.analysis.model_file import require_gamma_used
+from phloem.analysis.negative_lengths import trees_to_fit
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part
@@ -42,7 +43,7 @@ from phloem.hardware.blas import one_blas_thread
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
-from phloem.io.trees import newick_text, read_trees
+from phloem.io.trees import newick_text
 from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
 from phloem.pruning.select import Selection
@@ -329,6 +330,6 @@ def _start(settings: MlSettings, rows: Distinct) -> tuple[Start | None, list[str
 
     if settings.tree is None:
         return None, []
-    trees = list(read_trees(settings.tree))
+    trees = trees_to_fit(settings.tree)
     with in_file(settings.tree):
         return Start(rows.taken_out(trees[0])), many_trees(len(trees))

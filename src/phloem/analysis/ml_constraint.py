@@ -20,7 +20,7 @@ def read_constraint(settings: MlSettings, taxa: Sequence[str]) -> Constraint | N
     """InputError for a damaged file, several trees, taxa that are not in the alignment, and no split."""
     if settings.constraint is None:
         return None
-    trees = read_trees(settings.constraint)
+    trees = read_trees(settings.constraint, allow_negative=True)  # lengths say nothing of splits
     if len(trees) > 1:
         raise InputError(
             f"{len(trees):,} trees where one constraint is wanted", file=settings.constraint, hint="Keep one."

@@ -18,11 +18,10 @@ from phloem.analysis.model_file import (
     usual_model,
 )
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
-from phloem.analysis.reading import Part, alignment_of, parts_of, without_data
+from phloem.analysis.reading import Part, alignment_of, of_part, parts_of, without_data
 from phloem.data.alignment import Alignment, has_constant_character
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
-from phloem.likelihood.parts import in_part
 from phloem.model.grammar import leaves_uninformative
 from phloem.model.model import Model
 from phloem.tree.constraint import Constraint
@@ -78,7 +77,7 @@ class MlData:
             return [model_of(self.parts[0].model_text, self.alignment, gamma)]
         found = []
         for part in self.parts:
-            with in_part(part.name):
+            with of_part(part):
                 found.append(model_of(part.model_text, part.alignment, gamma, part.name))
         return found
 

@@ -16,6 +16,7 @@ from phloem.analysis.ml_data import settings_of
 from phloem.analysis.ml_effort import USUAL as USUAL_EFFORT
 from phloem.analysis.ml_settings import MlSettings, checkpoint_of, many_trees
 from phloem.analysis.model_file import model_file_of, model_string
+from phloem.analysis.negative_lengths import trees_to_fit
 from phloem.analysis.outputs import write_file, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of, reading_identity
@@ -28,7 +29,7 @@ from phloem.hardware.ranks import ranks
 from phloem.inference.ml.criteria import criteria
 from phloem.io.genomes import genomes_of, is_fasta_file, read_genomes
 from phloem.io.input_file import first_bytes, input_size, input_stream
-from phloem.io.trees import newick_text, read_trees
+from phloem.io.trees import newick_text
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 
@@ -262,7 +263,7 @@ def run_differences(
     threads = settings.threads or ranks().cores
     wanted = DifferencesSettings(settings.radius, settings.seed, threads, settings.sprta)
     checkpoint = checkpoint_of(settings, ["differences", model.text()], DifferencesState.from_json)
-    trees = [] if settings.tree is None else list(read_trees(settings.tree))
+    trees = [] if settings.tree is None else trees_to_fit(settings.tree)
     with in_file(settings.tree):
         found = search_differences(genomes, model, wanted, told, checkpoint, *trees[:1])
     result = MlDifferences(

@@ -50,5 +50,5 @@ def effort_line(effort: Effort) -> str:
     starts = f"{effort.starts} start" + "s" * (effort.starts != 1)
     if effort.patience == 0:
         return f"effort: {word}{starts}, climbed once, no tries from elsewhere"
-    tries = f"{effort.patience} tr" + ("ies" if effort.patience != 1 else "y")
-    return f"effort: {word}{starts}, each ended by {tries} in vain, twice as many where few lead back"
+    tries = f"{effort.patience} vain tr" + ("ies" if effort.patience != 1 else "y")
+    return f"effort: {word}{starts}, each until {tries}, {2 * effort.patience} where few lead back"

@@ -84,7 +84,8 @@ def merged(
         found = fit_group(likelihood, starts[: len(members)], lengths)
         sums[1] += 1
         if told is not None:
-            told(Doing("merging", int(sums[1]), None, f"merging: {joined.name}"), fit.log_likelihood)
+            whole = fit if merger.so_far is None else merger.so_far  # all groups, not the one that is tried
+            told(Doing("merging", int(sums[1]), None, f"merging: {joined.name}"), whole.log_likelihood)
         return found
 
     kinds = [

@@ -116,7 +116,7 @@ def part_lines(likelihood: Likelihood) -> list[str]:
         "proportional": "branch lengths of the parts are proportional, rates with mean 1 over sites",
         "unlinked": "every part has branch lengths of its own",
     }
-    lines = [f"{len(likelihood.parts)} parts; {how[likelihood.linkage.lengths]}:"]
+    lines = _wrapped(f"{len(likelihood.parts)} parts; {how[likelihood.linkage.lengths]}:", "")
     lines.append(f"  {'part':<18}{'sites':>8}{'patterns':>9}{'log L':>15}{'rate':>9}{'length':>10}")
     for part in part_results(likelihood):
         name = part.name if len(part.name) <= 17 else part.name[:16] + "…"

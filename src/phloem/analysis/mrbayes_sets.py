@@ -17,6 +17,7 @@ from phloem.errors import InputError, count_of
 from phloem.io.character_rows import CharacterRows
 from phloem.io.mrbayes import MrBayesCommand
 from phloem.io.nexus import Token
+from phloem.io.partition_words import plain_sets
 from phloem.tree.match import folded
 
 _BLANKS = re.compile(r"\s*([-\\])\s*")
@@ -38,7 +39,7 @@ class Sets:
     outgroup: str | None = None
 
     def __post_init__(self) -> None:
-        self.charsets |= self.characters.charsets
+        self.charsets |= plain_sets(self.characters.charsets)
 
     @property
     def taxa(self) -> Sequence[str]:

@@ -20,7 +20,7 @@ from phloem.analysis.likelihood import (
 from phloem.analysis.model_file import holds_parts, model_of, require_gamma_used
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import Part, parts_of, without_data
+from phloem.analysis.reading import Part, of_part, parts_of, without_data
 from phloem.data.sites import format_sites
 from phloem.density.parameterisation import LengthLinkage, Linkage
 from phloem.errors import InputError, in_file
@@ -28,7 +28,6 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import ranks
 from phloem.io.trees import newick_text, write_trees
 from phloem.likelihood.partitioned import PartitionedGradient, PartitionedLikelihood
-from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
 from phloem.pruning.grid import OnRanks
@@ -224,7 +223,7 @@ def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Mo
                 file=settings.data_files[-1],
                 hint="Write one for it in the partition file, or add --model.",
             )
-        with in_part(part.name):
+        with of_part(part):
             text = settings.model if all_given else part.model_text
             models[part.name] = model_of(text, part.alignment, settings.gamma, part.name)
     return models

@@ -11,15 +11,15 @@ import numpy as np
 
 from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, pieces_of
 from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.analysis.reading import DataOptions, Part, SampledDataOptions
+from phloem.analysis.reading import DataOptions, Part, SampledDataOptions, of_part
 from phloem.data.sites import parse_sites
 from phloem.data.translation import columns_of_site
 from phloem.density.parameterisation import LengthLinkage, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.io.alignment import read_characters
+from phloem.io.partition_words import plain_sets
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.parts import in_part
 from phloem.model.grammar import leaves_uninformative
 from phloem.tree.match import folded, likely_name
 
@@ -40,7 +40,7 @@ def pieces_of_parts(
     without = frozenset(taxa_named(settings.without, parts[0].alignment.taxa))
     pieces, models, told = list[Piece](), list[PartModel](), list[str]()
     for part, ordered in zip(parts, _ordered(settings, parts)):
-        with in_part(part.name) if len(parts) > 1 else nullcontext():
+        with of_part(part) if len(parts) > 1 else nullcontext():
             how = Characters(ordered, settings.character_states == "own", settings.asc == "mrbayes", without)
             text = part.model_text
             if text is None:
@@ -88,12 +88,12 @@ def _ordered(settings: SampledDataOptions, parts: Sequence[Part]) -> list[np.nda
     if settings.ordered is None:
         return [np.zeros(part.alignment.n_sites, bool) for part in parts]
     characters = read_characters(settings.alignment, settings.block, settings.phylip_layout, True)
-    columns = parse_sites(settings.ordered, characters.n_sites, characters.charsets)
+    columns = parse_sites(settings.ordered, characters.n_sites, plain_sets(characters.charsets))
     found, used = [], 0
     for part in parts:
         sites = part.sites
         if sites is None:
-            sites = parse_sites(settings.sites or "all", characters.n_sites, characters.charsets)
+            sites = parse_sites(settings.sites or "all", characters.n_sites, plain_sets(characters.charsets))
         own = np.isin(sites, columns)
         if len(own) != part.alignment.n_sites:  # codons
             own = np.zeros(part.alignment.n_sites, bool)

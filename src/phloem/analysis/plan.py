@@ -11,7 +11,7 @@ import numpy as np
 
 from phloem.analysis.division import Processes, busiest_bytes, chain_bytes, divide
 from phloem.analysis.model_file import model_of, usual_model
-from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
+from phloem.analysis.reading import DataOptions, Part, alignment_of, of_part, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, require_count
@@ -20,7 +20,6 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
-from phloem.likelihood.parts import in_part
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
@@ -152,7 +151,7 @@ def run_plan(
     children = tree_layout(_tree(settings, first), first.taxa).children
     plans, problems, starts = [], list[Problem](), 1
     for part in parts:
-        with in_part(part.name) if len(parts) > 1 else nullcontext():
+        with of_part(part) if len(parts) > 1 else nullcontext():
             model = model_of(part.model_text, part.alignment)
             problem = engine_problem(site_patterns(part.alignment), model, children, settings.precision)
             plans.append(_plan(part, model, problem, settings))
@@ -215,7 +214,7 @@ def _plan(part: Part, model: Model, problem: Problem, settings: PlanSettings) ->
 
 def _tree(settings: PlanSettings, alignment: Alignment) -> Tree:
     if settings.tree is not None:
-        return read_tree(settings.tree)
+        return read_tree(settings.tree, allow_negative=True)
     if alignment.n_taxa < 2:
         raise InputError("a tree needs two taxa", file=alignment.source, hint="Add a sequence.")
     draw = uniform_unrooted if alignment.n_taxa > 2 else uniform_rooted

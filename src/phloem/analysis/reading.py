@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Literal
 
@@ -15,7 +16,7 @@ from phloem.data.doublets import pairs_not_said
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons
-from phloem.errors import InputError, InputWarning, shown_file
+from phloem.errors import InputError, InputWarning, ModelError, shown_file
 from phloem.io.alignment import (
     one_alignment,
     part_alignment,
@@ -25,7 +26,9 @@ from phloem.io.alignment import (
 )
 from phloem.io.alignment_text import PhylipLayout
 from phloem.io.character_rows import CharacterRows
+from phloem.io.partition_words import plain_sets
 from phloem.io.partitions import listed_partitions
+from phloem.likelihood.parts import in_part
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
 
@@ -37,7 +40,7 @@ _OF_SEVERAL_COLUMNS = ("codon", "translated", "doublet")  # which sets of single
 class DataOptions:
     """What every command that reads an alignment can be told; its settings extend this record.
 
-    alignment: FASTA, PHYLIP or NEXUS file. datatype: None takes what the file says, or guesses.
+    alignment: FASTA, PHYLIP, NEXUS or Clustal file. datatype: None takes what the file says, or guesses.
     genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
     sites: columns to keep, such as "1-900\\3". ambiguity: what a partly ambiguous character says, "partial"
     (a likelihood takes the set of states, a distance their even mixture) or nothing, "missing".
@@ -99,12 +102,31 @@ def sampled_identity(settings: SampledDataOptions) -> dict[str, object]:
 @dataclass(frozen=True, eq=False)
 class Part:
     """A subset of the columns with its own alignment; model_text: None where neither file nor user says.
-    sites: its columns in the file, 0-based; None where the options say."""
+    sites: its columns in the file, 0-based; None where the options say. model_place: file and line of the
+    partition file that says the model."""
 
     name: str
     alignment: Alignment
     model_text: str | None
     sites: np.ndarray | None = None
+    model_place: tuple[str | None, int | None] = (None, None)
+
+
+@contextmanager
+def of_part(part: Part) -> Iterator[None]:
+    """Errors raised inside say in which part; of its model also where it is written."""
+    with _model_at(*part.model_place), in_part(part.name):
+        yield
+
+
+@contextmanager
+def _model_at(file: str | None, line: int | None) -> Iterator[None]:
+    """ModelErrors raised inside name this file and line."""
+    try:
+        yield
+    except ModelError as error:
+        error.file, error.line = error.file or file, error.line or line
+        raise
 
 
 def reading_identity(options: DataOptions) -> dict[str, object]:
@@ -141,7 +163,7 @@ def _coding(options: DataOptions) -> Coding:
 
 def _are_divided(characters: CharacterRows) -> bool:
     """Whether several sets of columns of the file hold each column once."""
-    named = characters.charsets
+    named = plain_sets(characters.charsets)
     if len(named) < 2:
         return False
     try:
@@ -208,7 +230,11 @@ def parts_of(
     coding = _coding(options)
     parts = tuple(
         Part(
-            subset.name, part_alignment(characters, subset, coding), subset.model_text or model, subset.sites
+            subset.name,
+            part_alignment(characters, subset, coding),
+            subset.model_text or model,
+            subset.sites,
+            (scheme.file, subset.line) if subset.model_text is not None else (None, None),
         )
         for subset in subsets
     )
@@ -275,7 +301,7 @@ def _require_datatype_used(given: str | None, scheme: Scheme) -> None:
 
 def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:
     """The subset with the data type of its model, where nothing else says it."""
-    if subset.model_text is None and datatypes_of(subset.name):
+    if subset.maybe_model and datatypes_of(subset.name):
         raise InputError(
             f"'{subset.name}' is the name of a subset here, and of a model",
             file=scheme.file,
@@ -288,7 +314,8 @@ def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:
     if options.datatype is not None:
         kinds = (canonical_kind(options.datatype),)
     elif subset.model_text is not None:
-        kinds = datatypes_of(split_model(subset.model_text)[0].name)
+        with _model_at(scheme.file, subset.line):
+            kinds = datatypes_of(split_model(subset.model_text)[0].name)
     if kinds == ("doublet",):  # pairs of columns are doublets whatever else is said
         error = pairs_not_said(f"of '{subset.name}'")
         error.file, error.line = scheme.file, subset.line

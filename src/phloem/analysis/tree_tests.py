@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.ml_settings import FitSettings
 from phloem.analysis.model_file import model_of, require_gamma_used
+from phloem.analysis.negative_lengths import trees_to_fit
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import alignment_of
@@ -20,7 +21,7 @@ from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.output_file import write_file
-from phloem.io.trees import newick_text, read_trees, write_trees
+from phloem.io.trees import newick_text, write_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.distances import branch_score, quartet_distance
 from phloem.tree.reroot import unroot
@@ -136,7 +137,7 @@ def run_tree_tests(
         on_first_compilation(compiling)
     require_threads(settings.threads)
     check_outputs(settings.files, settings.inputs, settings.redo)
-    alignment, trees = alignment_of(settings), list(read_trees(settings.trees))
+    alignment, trees = alignment_of(settings), trees_to_fit(settings.trees)
     if len(trees) < 2:
         raise InputError("a test wants two trees at least", file=settings.trees, hint="Add trees.")
     begin = time.perf_counter()

@@ -23,7 +23,7 @@ _TREE: list[tuple[str, Any, Any]] = [
     (
         "alignment",
         str | None,
-        typer.Option(None, "--alignment", help="FASTA, PHYLIP or NEXUS: sites, or a tree."),
+        typer.Option(None, "--alignment", help="FASTA, PHYLIP, NEXUS or Clustal: sites, or a tree."),
     ),
 ]
 _FURTHER: list[tuple[str, Any, Any]] = [

@@ -170,6 +170,8 @@ def _run(options: dict[str, Any], method: str | None) -> None:
 
 
 def _show(result, console) -> None:
+    from textwrap import wrap
+
     places = [name for name in ("measuring", "matrix", "tree") if name in result.choices]
     known = [
         name.replace("_", " ") if value is True else f"{name.replace('_', ' ')} {value}"
@@ -177,7 +179,8 @@ def _show(result, console) -> None:
         if value is not None and value is not False and name not in places
     ]
     choices = ", ".join(known)
-    console.print(f"{result.taxa:,} taxa; {choices}")
+    for line in wrap(f"{result.taxa:,} taxa; {choices}", 80, subsequent_indent="  ", break_long_words=False):
+        console.print(line)
     reasons: dict[str, list[str]] = {}
     for name in places:
         reasons.setdefault(str(result.choices[name]), []).append(name)

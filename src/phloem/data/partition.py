@@ -28,7 +28,8 @@ class Subset:
     datatype: dna, rna, protein, codon, translated, doublet, binary or standard where the file says so, else
     None (the model, the alignment or the user decides). genetic_code: NCBI number, where the file gives one.
     n_states: of standard data, where the model's name says it (RAxML's MULTI5_MK), else None.
-    line: 1-based line of the partition file.
+    line: 1-based line of the partition file. maybe_model: the name stands where one could also take it for a
+    model (`charpartition p = HKY:1-100`).
     """
 
     name: str
@@ -38,6 +39,7 @@ class Subset:
     genetic_code: int | None = None
     line: int | None = None
     n_states: int | None = None
+    maybe_model: bool = False
 
     @property
     def n_sites(self) -> int:

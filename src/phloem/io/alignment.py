@@ -27,9 +27,11 @@ from phloem.io.alignment_text import (
 )
 from phloem.io.beast_xml import is_beast, read_beast_characters
 from phloem.io.character_rows import CharacterRows
+from phloem.io.clustal import is_clustal, read_clustal
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
 from phloem.io.output_file import write_file
+from phloem.io.partition_words import plain_sets, typed_columns
 from phloem.io.partitions import read_partitions
 from phloem.io.source_text import SourceText, read_source
 
@@ -38,7 +40,6 @@ FilePath = str | os.PathLike[str]
 _AS_DECLARED = Coding()
 
 _OTHER_FORMATS = {
-    "CLUSTAL": "a Clustal alignment; convert it to FASTA",
     "# STOCKHOLM": "a Stockholm alignment; convert it to FASTA",
     "<": "XML or HTML; give the alignment itself",
     "(": "a Newick tree; give the alignment, and the tree with --tree",
@@ -56,7 +57,7 @@ def read_alignment(
     phylip_layout: PhylipLayout | None = None,
     quiet: bool = False,
 ) -> Alignment:
-    """Read an alignment from FASTA, PHYLIP, NEXUS or BEAST XML, gzip-compressed or not; the content tells.
+    """Read an alignment from FASTA, PHYLIP, NEXUS, Clustal or BEAST XML, gzip-compressed or not.
 
     datatype: dna, rna, protein, codon, translated (nucleotides, as the amino acids of their codons),
         doublet (pairs of columns, which sites names), binary, standard, or an Alphabet of your own; None
@@ -78,6 +79,8 @@ def read_alignment(
 
 def one_alignment(characters: CharacterRows, coding: Coding, sites: str | None = None) -> Alignment:
     """The characters of a file as one alignment; sites and errors as of `read_alignment`."""
+    if coding.datatype is None:
+        coding = _as_the_set_says(characters, coding, sites)
     if characters.parts and coding.datatype is None:
         coding = replace(coding, datatype=_part_datatype(characters, sites))
     alignment = _alignment(characters, coding, sites)
@@ -88,6 +91,21 @@ def one_alignment(characters: CharacterRows, coding: Coding, sites: str | None =
         raise InputError(message, file=characters.source.file, hint=hint)
     require_stop_codons(coding.stop_codons, [kind], characters.source.file)
     return alignment
+
+
+def _as_the_set_says(characters: CharacterRows, coding: Coding, sites: str | None) -> Coding:
+    """With the data type of the set that the sites name, where its definition has one (`MULTI5, 1-9`)."""
+    named = {name.lower(): text for name, text in characters.charsets.items()}
+    said = typed_columns(named.get((sites or "").strip().lower(), "")).kind
+    if said is None or said.datatype == "doublet":  # pairs of columns are named otherwise
+        return coding
+    if said.n_states is not None:
+        return replace(coding, datatype=_of_states(said.n_states))
+    return replace(coding, datatype=said.datatype, genetic_code=said.genetic_code or coding.genetic_code)
+
+
+def _of_states(n_states: int) -> Alphabet:
+    return alphabet("standard", symbols=STANDARD_SYMBOLS[:n_states])
 
 
 def require_stop_codons(stop_codons: StopCodons, kinds: Sequence[str], file: str | None) -> None:
@@ -130,14 +148,15 @@ def read_characters(
     _refuse(phylip_layout, "--phylip-layout", source)
     if is_fasta(text):
         return read_fasta(source)
+    if is_clustal(text):
+        return read_clustal(source)
     start = text.lstrip()
     for opening, what in _OTHER_FORMATS.items():
         if start.startswith(opening):
             guess, remedy = what.split("; ")
             raise source.error(f"this looks like {guess}", 0, hint=f"{remedy[0].upper()}{remedy[1:]}.")
-    raise source.error(
-        "this is neither FASTA, PHYLIP nor NEXUS", 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'."
-    )
+    message = "this is neither FASTA, PHYLIP, NEXUS nor Clustal"
+    raise source.error(message, 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'.")
 
 
 def _refuse(option: str | None, name: str, source: SourceText) -> None:
@@ -180,7 +199,7 @@ def part_alignment(characters: CharacterRows, subset: Subset, coding: Coding = _
     """
     kind: str | Alphabet | None = subset.datatype or coding.datatype
     if subset.n_states is not None:
-        kind = alphabet("standard", symbols=STANDARD_SYMBOLS[: subset.n_states])
+        kind = _of_states(subset.n_states)
     coding = replace(
         coding,
         datatype=kind,
@@ -216,7 +235,7 @@ def _declared_parts(characters: CharacterRows) -> Scheme:
             number = 1 + sum(subset.datatype == kind for subset in subsets)
             name = kind if number == 1 else f"{kind}_{number}"
             name = characters.part_names[k] if characters.part_names else name
-            sites = parse_sites(text, n_sites, characters.charsets)
+            sites = parse_sites(text, n_sites, plain_sets(characters.charsets))
             subsets.append(Subset(name, sites, datatype=kind))
     except InputError as error:
         raise characters.placed(error) from None
@@ -227,7 +246,7 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
     """The datatype of the one part of a MIXED matrix that holds all chosen sites; InputError if none does."""
     n_sites = characters.n_sites
     try:
-        chosen = set(parse_sites(sites or "all", n_sites, characters.charsets).tolist())
+        chosen = set(parse_sites(sites or "all", n_sites, plain_sets(characters.charsets)).tolist())
     except InputError as error:
         raise characters.placed(error) from None
     kinds = {kind for kind, _ in characters.parts}
@@ -256,7 +275,7 @@ def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarra
         if _is_doublet(coding.datatype):
             columns = _pairs(characters, text) if columns is None else columns
         elif text is not None:
-            columns = parse_sites(text, characters.n_sites, characters.charsets)
+            columns = parse_sites(text, characters.n_sites, plain_sets(characters.charsets))
         states = _alphabet(characters, coding, columns)
         alignment = alignment_from_matrix(
             characters.taxa,

@@ -176,7 +176,8 @@ def branch_lengths(clean: CleanText, nodes: NewickNodes, allow_negative: bool) -
     negative = np.flatnonzero(lengths < 0)
     if len(negative) and not allow_negative:
         i = int(negative[0])
-        hint = "Set it to 0, or estimate the tree again (allow_negative=True reads it in Python)."
+        hint = "Set it to 0, or have it fitted: phloem likelihood --optimize, phloem ml --tree (in Python "
+        hint += "allow_negative=True reads it)."
         raise clean.error(f"negative branch length {lengths[i]:g}", int(nodes.label_stop[i]) + 1, hint=hint)
     return lengths
 
@@ -221,10 +222,12 @@ def parse_newick(
     comments, quotes = protected_spans(source, counts.start, counts.stop)
     clean = clean_text(source, counts.start, counts.stop, comments, quotes)
     trees = trees_of(clean, taxa=taxa, allow_negative=allow_negative)
-    if counts.announced is not None and counts.announced != (trees[0].n_tips, len(trees)):
+    n_taxa, n_trees = counts.announced or (None, len(trees))
+    if (n_taxa or trees[0].n_tips, n_trees) != (trees[0].n_tips, len(trees)):
+        announced = "" if n_taxa is None else f"{n_taxa} taxa and "
+        there = f"{len(trees)}" if n_taxa is None else f"{trees[0].n_tips} and {len(trees)}"
         raise source.error(
-            f"PAML's first line announces {counts.announced[0]} taxa and {counts.announced[1]} trees; "
-            f"there are {trees[0].n_tips} and {len(trees)}",
+            f"PAML's first line announces {announced}{n_trees} trees; there are {there}",
             0,
             hint="Correct the numbers, or delete the line.",
         )

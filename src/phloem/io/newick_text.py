@@ -18,7 +18,7 @@ from phloem.tree.tree import Tree
 
 
 _PROTECTED = re.compile(r"""(?<=[^\s(){},;:=\[\]'"])['"]|'[^']*+'|"[^"]*+"|\[[^\[\]]*+\]|[\[\]'"]""")
-_PAML_COUNTS = re.compile(r"\s*(\d{1,9})[ \t]+(\d{1,9})[ \t]*\n(?=\s*[(\[])")
+_PAML_COUNTS = re.compile(r"\s*(?:(\d{1,9})[ \t]+)?(\d{1,9})[ \t]*\n(?=\s*[(\[])")
 QUOTED = 1
 """Code that stands for a character inside quotes, so that it delimits nothing."""
 
@@ -62,11 +62,12 @@ class CleanText:
 
 @dataclass(frozen=True)
 class Counts:
-    """Where the trees of a text begin and end; announced: PAML's numbers of taxa and trees before them."""
+    """Where the trees of a text begin and end; announced: PAML's numbers of taxa (None where it has only that
+    of trees) and trees before them."""
 
     start: int
     stop: int
-    announced: tuple[int, int] | None = None
+    announced: tuple[int | None, int] | None = None
 
 
 def read_counts(source: SourceText) -> Counts:
@@ -77,14 +78,15 @@ def read_counts(source: SourceText) -> Counts:
     line = _PAML_COUNTS.match(source.text)
     if line is None:
         return Counts(0, len(source.text))
-    announced, end = (int(line.group(1)), int(line.group(2))), line.end()
-    for _ in range(announced[1]):
+    n_taxa, n_trees = None if line[1] is None else int(line[1]), int(line[2])
+    announced, end = (n_taxa, n_trees), line.end()
+    for _ in range(n_trees):
         found = find_semicolon(source, end)
         if found < 0:
             return Counts(line.end(), len(source.text), announced)
         end = found + 1
     if "(" in source.text[end:] and find_semicolon(source, end) >= 0:
-        message = f"only the first {announced[1]} tree(s) are read, as PAML's first line says"
+        message = f"only the first {n_trees} tree(s) are read, as PAML's first line says"
         warn_of_line(source, source.locate(end)[0], message)
     return Counts(line.end(), end, announced)
 

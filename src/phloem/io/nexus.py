@@ -36,6 +36,7 @@ _FLAT = re.compile(
 )
 _SPACE = re.compile(r"(?:\s++|\[[^\[\]]*+\])*+")
 _QUOTED = re.compile(r"""'((?:[^']++|'')*+)'|"([^"]*+)\"""")
+_LAST_END = re.compile(r"end(?:block)?\s*", re.IGNORECASE)
 _BRACKETS = re.compile(r"[\[\]]")
 _BEGINNING = re.compile(
     r"\s*+(?:#nexus|(?=begin\s+(?:data|characters|mrbayes|taxa|sets)\s*;))", re.IGNORECASE
@@ -235,7 +236,8 @@ def read_blocks(
 ) -> list[Block]:
     """Split a NEXUS text into its blocks.
 
-    A TREES block may lack its END, as in the output of a run that is still going; any other block may not.
+    A TREES block may lack its END, as in the output of a run that is still going; as MrBayes has it, and with
+    a warning, so may one with a matrix where the next block begins, and the last END of the file its ';'.
     Lines that begin with '#' and commands that steer a program may stand between blocks; a warning says that
     the commands are not obeyed. enough: whether the blocks so far are what is wanted; then damage behind them
     ends the reading with a warning.
@@ -313,10 +315,16 @@ def _read_block(source: SourceText, begin: int) -> Block:
     position = skip_space(source, opening.end + 1)
     while position < len(source.text):
         command = _read_command(source, position)
+        if command is None and _LAST_END.fullmatch(source.text, position):
+            warn_of_line(source, source.locate(position)[0], "the last END has no ';'")
+            return Block(name, source, begin, len(source.text), tuple(commands))
         if command is None:
             raise source.error("this command never ends", position, hint="End it with ';'.")
         if command.name in ("end", "endblock"):
             return Block(name, source, begin, command.end + 1, tuple(commands))
+        if command.name == "begin" and any(one.name == "matrix" for one in commands):
+            warn_of_line(source, command.line, f"block '{name}' has no END before this next block")
+            return Block(name, source, begin, position, tuple(commands))
         if command.name == "begin":
             raise source.error(
                 f"block '{name}' has no END before the next block",

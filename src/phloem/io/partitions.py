@@ -31,7 +31,7 @@ from phloem.data.sites import parse_sites, parse_sites_once
 from phloem.errors import InputError, count_of
 from phloem.io.nexus import Block, Command, is_nexus, read_blocks
 from phloem.io.nexus_names import SET_HOLDERS, named_sets
-from phloem.io.partition_words import datatype_of, model_of_states
+from phloem.io.partition_words import TypedColumns, datatype_of, model_of_states, plain_sets, typed_columns
 from phloem.io.source_text import read_source
 
 _LIST_HINT = "Write a line for each subset, as in 'GTR+G, gene1 = 1-500, 700-900\\3'."
@@ -61,23 +61,25 @@ class _Columns:
         if named is not None:
             text, line = self.charsets[named], self.lines.get(named, line)
         with _at_line(line):
-            paired, kind, _ = _without_type(text.strip())
-            if names_pairs(paired) and kind in (None, "doublet"):
+            paired, kind = typed_columns(text.strip())
+            is_doublet = kind is not None and kind.datatype == "doublet"
+            if names_pairs(paired) and (kind is None or is_doublet):
                 return Subset(name, parse_pairs(paired, self.n_sites), None, "doublet", line=line)
-            if kind == "doublet":
+            if is_doublet:
                 raise pairs_not_said(f"of '{name}'")
-            text, kind, code = self._typed(text.strip())
-            plain = {key: _without_type(value)[0] for key, value in self.charsets.items()}
+            text, kind = self._typed(text.strip())
             parse = parse_sites_once if once else parse_sites
-            return Subset(name, parse(text, self.n_sites, plain), None, kind, code, line)
+            sites = parse(text, self.n_sites, plain_sets(self.charsets))
+            datatype, code, n_states = kind or (None, None, None)
+            return Subset(name, sites, None, datatype, code, line, n_states)
 
     def set_of(self, text: str) -> str | None:
         """The set that a text names, as the file spells it."""
         wanted = text.strip().strip("'").lower()
         return next((name for name in self.charsets if name.lower() == wanted), None)
 
-    def _typed(self, text: str) -> tuple[str, str | None, int | None]:
-        """Columns, data type and genetic code of "[file:] [TYPE,] columns"."""
+    def _typed(self, text: str) -> TypedColumns:
+        """Those of "[file:] [TYPE,] columns"."""
         file, colon, rest = text.rpartition(":")
         if colon:
             known = self.alignment is not None and os.path.basename(self.alignment)
@@ -87,7 +89,7 @@ class _Columns:
                     hint="phloem concatenate makes one alignment of several files.",
                 )
             text = rest
-        return _without_type(text)
+        return typed_columns(text)
 
 
 def read_partitions(
@@ -155,15 +157,6 @@ def _in_file(file: str | None) -> Iterator[None]:
         raise
 
 
-def _without_type(text: str) -> tuple[str, str | None, int | None]:
-    """Columns, data type and genetic code of "[TYPE,] columns"."""
-    word, comma, rest = text.partition(",")
-    found = datatype_of(word.strip())
-    kind, code = found if comma and found is not None else (None, None)
-    columns = (text if kind is None else rest).strip()
-    return "all" if columns == "*" else columns, kind, code
-
-
 @contextmanager
 def _at_line(line: int) -> Iterator[None]:
     """InputErrors raised inside that name no line name this one."""
@@ -208,12 +201,12 @@ def _with_model(subset: Subset, model: str) -> Subset:
     """The subset with a model, or with the data type that stands in its place."""
     of_states = model_of_states(model)
     if of_states is not None:
-        n_states, name = of_states
-        return replace(_with_model(subset, "MULTI"), model_text=name, n_states=n_states)
+        word, name = of_states
+        return replace(_with_model(subset, word), model_text=name)
     found = datatype_of(model)
     if found is None:
         return replace(subset, model_text=model)
-    kind, code = found
+    kind, code, n_states = found
     if kind == "doublet" and subset.datatype is None:
         raise pairs_not_said(f"of '{subset.name}'")
     if subset.datatype not in (None, kind):
@@ -221,7 +214,17 @@ def _with_model(subset: Subset, model: str) -> Subset:
             f"'{subset.name}' is {subset.datatype} by its set and {kind} by its partition",
             hint="Correct one of them.",
         )
-    return replace(subset, datatype=kind, genetic_code=code or subset.genetic_code)
+    if n_states is not None and subset.n_states not in (None, n_states):
+        raise InputError(
+            f"'{subset.name}' has {subset.n_states} states by its set and {n_states} by its partition",
+            hint="Correct one of them.",
+        )
+    return replace(
+        subset,
+        datatype=kind,
+        genetic_code=code or subset.genetic_code,
+        n_states=n_states or subset.n_states,
+    )
 
 
 def _split_outside_braces(text: str, separator: str) -> tuple[str, str | None]:
@@ -366,11 +369,11 @@ def _charpartition_subsets(definition: _Definition, columns: _Columns) -> list[S
         elif "+" in head or "{" in head:
             subsets.append(_with_model(columns.subset(f"subset{number}", body, line), head))
         else:
-            subsets.append(columns.subset(head, body, line))
+            subsets.append(replace(columns.subset(head, body, line), maybe_model=True))
     if rest is not None:
         taken = np.concatenate([np.empty(0, np.int64), *(subset.sites for subset in subsets)])
         left = np.setdiff1d(np.arange(columns.n_sites, dtype=np.int64), taken)
-        subsets.append(Subset(rest, left, line=definition.command.line))
+        subsets.append(Subset(rest, left, line=definition.command.line, maybe_model=True))
     return subsets
 
 

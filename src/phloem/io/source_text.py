@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from dataclasses import dataclass
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.input_file import read_input
 
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_MOST_CONTROL = 0.05  # of the bytes of a text
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -60,16 +62,7 @@ def decode(data: bytes | bytearray, file: str | None = None) -> str:
         raise InputError(
             "the file is empty", file=file, hint="Check how it was written, or name another file."
         )
-    garbage = _BINARY.search(data)
-    if garbage:
-        start = garbage.start()
-        raise InputError(
-            f"the file is binary, not text (byte 0x{data[start]:02x})",
-            file=file,
-            line=data.count(b"\n", 0, start) + 1,
-            column=start - data.rfind(b"\n", 0, start),
-            hint="Give a plain-text FASTA, PHYLIP, NEXUS or Newick file (gzip is fine).",
-        )
+    _look_for_garbage(data, file)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -77,3 +70,25 @@ def decode(data: bytes | bytearray, file: str | None = None) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
+
+
+def _look_for_garbage(data: bytes | bytearray, file: str | None) -> None:
+    """InputError for bytes that are no text; a warning for single control characters, as in names."""
+    garbage = _CONTROL.search(data)
+    if garbage is None:
+        return
+    binary = b"\0" in data or len(_CONTROL.findall(data)) > _MOST_CONTROL * len(data)
+    start = data.index(b"\0") if b"\0" in data else garbage.start()
+    byte, line = f"0x{data[start]:02x}", data.count(b"\n", 0, start) + 1
+    column = start - data.rfind(b"\n", 0, start)
+    if binary:
+        raise InputError(
+            f"the file is binary, not text (byte {byte})",
+            file=file,
+            line=line,
+            column=column,
+            hint="Give a plain-text FASTA, PHYLIP, NEXUS or Newick file (gzip is fine).",
+        )
+    where = "" if file is None else f"{shown_file(file)}, "
+    told = f"{where}line {line}: a control character ({byte}) stands in column {column}"
+    warnings.warn(told, InputWarning, stacklevel=4)

@@ -16,10 +16,13 @@ from phloem.data.coding import FIRST_SET, highest_symbol
 from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRows, side_by_side
 from phloem.io.nexus import quote_name
+from phloem.io.partition_words import word_of_states
 from phloem.tree.match import folded
 
 LISTED = {"dna": "DNA", "rna": "DNA", "protein": "AA", "binary": "BIN", "standard": "MULTI"}
 """What a list of parts calls a data type."""
+_UNKNOWN = {"dna": "?-NnXx", "rna": "?-NnXx", "protein": "?-Xx"}
+"""Characters of which nothing is known; of other data ? and -."""
 _BEYOND_A_NAME = re.compile(r"[\s=,;:()\[\]{}'\"]")
 
 
@@ -43,7 +46,7 @@ class Gene:
 @dataclass(frozen=True, eq=False)
 class Supermatrix:
     """genes, in the order of their columns; taxa, in the order they were met; matrix: (T, L) values as in
-    CharacterRows, with sets; there: (T, G) whether a gene has a taxon."""
+    CharacterRows, with sets; there: (T, G) whether anything is known of a taxon in a gene."""
 
     genes: tuple[Gene, ...]
     taxa: tuple[str, ...]
@@ -83,8 +86,10 @@ def supermatrix(genes: Sequence[Gene]) -> Supermatrix:
     taxa, matrix, sets = side_by_side([gene.characters for gene in genes])
     there = np.zeros((len(taxa), len(genes)), bool)
     place = {name: i for i, name in enumerate(taxa)}
-    for g, own in enumerate(own_names):
-        there[[place[name] for name in own], g] = True
+    for g, (gene, own) in enumerate(zip(genes, own_names)):
+        unknown = [ord(character) for character in _UNKNOWN.get(gene.datatype, "?-")]
+        known = ~np.isin(gene.characters.matrix, unknown).all(axis=1)
+        there[[place[name] for name in own], g] = known
     return Supermatrix(tuple(genes), tuple(taxa.values()), matrix, sets, there)
 
 
@@ -99,7 +104,8 @@ def sequence_text(m: Supermatrix, row: int) -> str:
 def nexus_text(m: Supermatrix) -> str:
     """A DATA block, DATATYPE=MIXED where genes are of several kinds, and a CHARSET a gene."""
     kinds = ["standard" if gene.datatype == "binary" else gene.datatype for gene in m.genes]
-    kind, symbols = kinds[0], _symbols(m)
+    kind, states = kinds[0], shared_symbols(m)
+    symbols = f' symbols="{states}"' if states else ""
     if len(set(kinds)) > 1:
         kind = f"mixed({','.join(f'{one}:{text}' for one, text in _merged(kinds, m.ranges))})"
     names = [quote_name(taxon) for taxon in m.taxa]
@@ -115,24 +121,54 @@ def nexus_text(m: Supermatrix) -> str:
         "end;",
         "begin sets;",
         *(
-            f"  charset {quote_name(gene.name)} = {f'{gene.word}, ' if gene.word else ''}{text};"
-            for gene, text in zip(m.genes, m.ranges)
+            f"  charset {quote_name(gene.name)} = {f'{word}, ' if word else ''}{text};"
+            for gene, word, text in zip(m.genes, _words_of_charsets(m), m.ranges)
         ),
         "end;",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _symbols(m: Supermatrix) -> str:
-    """Of standard characters: all that a file declares, or that occur."""
-    found = set()
-    for gene in m.genes:
-        if gene.datatype == "binary":
-            found |= set("01")
-        elif gene.datatype == "standard":
-            own = gene.characters
-            found |= set(own.symbols or highest_symbol(own.matrix, dict(own.sets)))
-    return f' symbols="{"".join(sorted(found))}"' if found else ""
+def states_of(gene: Gene) -> str:
+    """The states of a gene of standard or binary characters, declared or seen, in order; "" of others."""
+    if gene.datatype == "binary":
+        return "01"
+    return "".join(sorted(set(gene.characters.symbols or _seen(gene)))) if gene.datatype == "standard" else ""
+
+
+def _seen(gene: Gene) -> str:
+    """The states that standard characters have where no file declares them."""
+    return highest_symbol(gene.characters.matrix, dict(gene.characters.sets))
+
+
+def shared_symbols(m: Supermatrix) -> str:
+    """The states that one NEXUS matrix declares: those of all its standard and binary genes."""
+    return "".join(sorted({symbol for gene in m.genes for symbol in states_of(gene)}))
+
+
+def genes_of_other_states(m: Supermatrix, nexus: bool) -> list[Gene]:
+    """Genes that would be read with other states than their own, if nothing were said of it: in NEXUS those
+    that lack some of the states all genes share, in a list those that declare others than are seen."""
+    read_as = {gene.name: shared_symbols(m) if nexus else _seen(gene) for gene in _of_states(m, nexus)}
+    return [gene for gene in m.genes if gene.name in read_as and states_of(gene) != read_as[gene.name]]
+
+
+def _of_states(m: Supermatrix, nexus: bool) -> list[Gene]:
+    """Genes whose states a file must say; BIN says those of binary ones in a list, as standard in NEXUS."""
+    kinds = ("standard", "binary") if nexus else ("standard",)
+    return [gene for gene in m.genes if gene.datatype in kinds]
+
+
+def _words_of_states(m: Supermatrix, nexus: bool) -> dict[str, str]:
+    """Gene → MULTI5 and the like, where its number of states would be lost and can be said."""
+    words = {gene.name: word_of_states(states_of(gene)) for gene in genes_of_other_states(m, nexus)}
+    return {name: word for name, word in words.items() if word is not None}
+
+
+def _words_of_charsets(m: Supermatrix) -> list[str | None]:
+    """Of every gene what its CHARSET says of its data, if anything."""
+    states = _words_of_states(m, nexus=True)
+    return [gene.word or states.get(gene.name) for gene in m.genes]
 
 
 def _merged(kinds: Sequence[str], ranges: Sequence[str]) -> list[tuple[str, str]]:
@@ -148,9 +184,11 @@ def _merged(kinds: Sequence[str], ranges: Sequence[str]) -> list[tuple[str, str]
 
 def list_text(m: Supermatrix) -> str:
     """A line a gene, for --partitions of phloem, IQ-TREE and RAxML-NG."""
+    states = _words_of_states(m, nexus=False)
+    words = [gene.word or states.get(gene.name) or LISTED[gene.datatype] for gene in m.genes]
     lines = [
-        f"{gene.word or LISTED[gene.datatype]}, {_BEYOND_A_NAME.sub('_', gene.name)} = {text}"
-        for gene, text in zip(m.genes, m.ranges)
+        f"{word}, {_BEYOND_A_NAME.sub('_', gene.name)} = {text}"
+        for word, gene, text in zip(words, m.genes, m.ranges)
     ]
     return "\n".join(lines) + "\n"
 

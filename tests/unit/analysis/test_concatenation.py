@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from phloem.analysis.concatenation import ConcatenationSettings, run_concatenation
+from phloem.analysis.reading import DataOptions, parts_of
 from phloem.errors import InputError
 from phloem.io.alignment import part_alignment, read_characters, read_scheme
 
@@ -171,3 +172,58 @@ def test_the_record(genes, tmp_path):
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["taxa"], record["sites"], record["genes"][1]["taxa"]) == (5, 17, 4)
     assert len(record["provenance"]["files"]) == 4 and np.isfinite(record["missing"])
+
+
+STANDARD = (
+    "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=3;\nformat datatype=standard symbols='{}';\n"
+    "matrix\nA {}\nB {}\n;\nend;\n"
+)
+
+
+def numbers_of_states(alignment, partitions):
+    """Of every part, by its name."""
+    _, parts = parts_of(DataOptions(str(alignment), partitions=str(partitions)))
+    return {part.name: part.alignment.alphabet.n_states for part in parts}
+
+
+@pytest.mark.parametrize("with_dna", [False, True])
+@pytest.mark.parametrize("ending", ["nex", "phy"])
+def test_genes_keep_the_states_that_they_declare(tmp_path, ending, with_dna):
+    """Seen or not, as MK counts them: beside genes of other states too."""
+    folder, out = tmp_path / "genes", tmp_path / f"all.{ending}"
+    folder.mkdir()
+    (folder / "few.nex").write_text(STANDARD.format("01", "010", "101"))
+    (folder / "many.nex").write_text(STANDARD.format("01234", "012", "110"))
+    (folder / "digits.phy").write_text("2 3\nA 010\nB 110\n")
+    expected = {"digits": 2, "few": 2, "many": 5}
+    if with_dna:
+        (folder / "one.fasta").write_text(">A\nACGT\n>B\nACGA\n")
+        expected["one"] = 4
+    found = concatenated(out, folder)
+    assert not found.warnings
+    assert numbers_of_states(out, found.settings.partitions) == expected
+    if ending == "nex":
+        assert numbers_of_states(out, "declared") == expected
+
+
+def test_genes_of_the_same_states_are_written_without_a_word(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.nex").write_text(STANDARD.format("012", "012", "110"))
+    concatenated(tmp_path / "all.nex", tmp_path / "a.nex", tmp_path / "b.nex")
+    text = (tmp_path / "all.nex").read_text()
+    assert 'symbols="012"' in text and "charset a = 1-3;" in text and "MULTI" not in text
+
+
+def test_states_that_no_file_can_declare_are_told_of(tmp_path):
+    (tmp_path / "a.nex").write_text(STANDARD.format("01", "010", "101"))
+    (tmp_path / "b.nex").write_text(STANDARD.format("123", "123", "211"))
+    for ending in ("nex", "phy"):
+        found = concatenated(tmp_path / f"all.{ending}", tmp_path / "a.nex", tmp_path / "b.nex")
+        assert len(found.warnings) == 1 and "gene 'b'" in found.warnings[0] and "123" in found.warnings[0]
+
+
+def test_a_taxon_of_which_nothing_is_known_lacks_the_gene(tmp_path):
+    (tmp_path / "a.fasta").write_text(">A\nACGT\n>B\n-?NN\n")
+    (tmp_path / "b.phy").write_text("2 4\nA MKLV\nB NNNN\n")  # asparagines
+    found = concatenated(tmp_path / "all.nex", tmp_path / "a.fasta", tmp_path / "b.phy")
+    assert found.matrix.there.tolist() == [[True, True], [False, True]] and found.missing == 0.25

@@ -126,6 +126,7 @@ def test_commands(fasta, tmp_path):
     assert drawn.exit_code == 0 and "gorilla" in drawn.stdout
     assert run(app, ["draw", tree, "-o", str(tmp_path / "c.svg"), "--circular"]).exit_code == 0
     joined = run(app, ["nj", fasta, "--midpoint", "-d", "k80", "--negative", "zero"])
+    assert "saturated" in joined.stderr and max(map(len, joined.stderr.splitlines())) <= 80
     assert joined.exit_code == 0 and joined.stdout.rstrip().endswith(";")
     report = run(app, ["nj", fasta, "--json", "-"])
     assert json.loads(report.stdout)["distances"]["distance"] == "jc69"

@@ -58,6 +58,7 @@ def test_the_files_tell_one_result_and_feed_back(place):
     np.testing.assert_allclose(lengths, [part["tree_length"] for part in record["parts"]], rtol=1e-6)
     report = Path("o.report").read_text()
     assert "4 parts; branch lengths of the parts are proportional" in report and "SH-aLRT" in report
+    assert max(len(line) for line in report.splitlines() if " " in line.strip() and "{" not in line) <= 80
     assert len(list(read_trees("o.bootstrap.nwk"))) == 2
 
     again = run_ml(MlSettings("p.nex", partitions="parts.nex", prefix="again", model="@o.model", **FEW))

@@ -221,3 +221,14 @@ def test_counts_of_paml_before_the_trees():
     with pytest.raises(InputError, match="announces 4 taxa and 2 trees; there are 4 and 1") as caught:
         parse_newick("4 2\n((a,b),(c,d));")
     assert caught.value.line == 1
+
+
+def test_a_count_of_trees_alone_before_them():
+    """As PAML has it too."""
+    assert len(parse_newick("   2\n\n((a,b),(c,d));\n((a,c),(b,d));\n")) == 2
+    assert parse_newick("1\n(1,2,(3,4));")[0].taxa == ("1", "2", "3", "4")
+    with pytest.warns(InputWarning, match="only the first 1 tree"):
+        assert len(parse_newick("1\n(a,b);\n(b,a);\n")) == 1
+    with pytest.raises(InputError, match="announces 2 trees; there are 1") as caught:
+        parse_newick("2\n((a,b),(c,d));")
+    assert caught.value.line == 1

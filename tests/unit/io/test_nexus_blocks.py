@@ -1,6 +1,7 @@
 import pytest
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
+from phloem.io.alignment import read_alignment
 from phloem.io.nexus import find_block, is_nexus, quote_name, read_blocks, tokens
 from phloem.io.nexus_names import read_charsets, read_taxsets
 from phloem.io.source_text import SourceText, decode
@@ -95,3 +96,41 @@ def test_files_of_commands_may_begin_with_a_block():
         assert not is_nexus(text)
         with pytest.raises(InputError, match="not a NEXUS file"):
             read_blocks(text)
+
+
+DATA = "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=4;\nformat datatype=dna;\nmatrix\na ACGT\nb ACGA\n;\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "line", "message"),
+    [
+        ("END", 9, "the last END has no ';'"),
+        ("end;\nbegin trees;\ntree t = (a,b);\nendblock \n\n", 12, "the last END has no ';'"),
+        ("\nbegin mrbayes;\nmcmc;\nend;\n", 10, "block 'data' has no END before this next block"),
+    ],
+)
+def test_ends_that_mrbayes_does_without(tmp_path, end, line, message):
+    file = tmp_path / "data.nex"
+    file.write_text(DATA + end)
+    with pytest.warns(InputWarning, match=rf"data\.nex, line {line}: {message}"):
+        assert read_alignment(file, quiet=True).n_sites == 4
+
+
+def test_other_ends_are_missed(tmp_path):
+    for text in ("", "ENDE", "END x", "END [", "begin trees;\ntree t = (a,b);\nbegin sets;\nend;"):
+        with pytest.raises(InputError):
+            read_blocks(DATA + text)
+
+
+def test_a_control_character_in_a_name(tmp_path):
+    """Is told of, and read; a zero, or many of them, are no text."""
+    file = tmp_path / "data.nex"
+    file.write_text(DATA.replace("b ACGA", "b\x7f ACGA") + "end;\n")
+    told = r"data\.nex, line 7: a control character \(0x7f\) stands in column 2"
+    with pytest.warns(InputWarning, match=told):
+        assert read_alignment(file).taxa == ("a", "b\x7f")
+    for text, column in (("b\0 ACGA", 2), ("b\x01\x02\x03\x04\x05\x06 ACGA", 2)):
+        file.write_text(DATA.replace("b ACGA", text) + "end;\n")
+        with pytest.raises(InputError, match="binary") as error:
+            read_alignment(file)
+        assert (error.value.line, error.value.column) == (7, column)

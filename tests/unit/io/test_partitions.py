@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.io.alignment import part_alignment, read_characters, read_scheme
+from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
 from phloem.io.partitions import read_partitions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -265,7 +265,37 @@ def test_characters_of_raxml_ng_with_their_numbers_of_states(tmp_path):
         ("GTRK", "standard"),
     ]
     assert [part_alignment(characters, subset).alphabet.n_states for subset in subsets] == [5, 4]
-    for text, message in [("MULTI2_MK, one = 1-6", "'2'"), ("MULTI37_MK, one = 1-6", "37 states")]:
+    refused = [
+        ("MULTI2_MK, one = 1-6", "'2'"),
+        ("MULTI37_MK, one = 1-6", "37 states"),
+        ("MULTI2, one = 1-6", "'2'"),
+        ("MULTI3, one = MULTI4, 1-6", "4 states by its set and 3"),
+    ]
+    for text, message in refused:
         (tmp_path / "parts").write_text(text)
         with pytest.raises(InputError, match=message):
             part_alignment(characters, read_scheme(characters, tmp_path / "parts").subsets[0])
+
+
+def test_numbers_of_states_without_a_model(tmp_path):
+    """In lists and in sets, also of an alignment whose sets then choose sites."""
+    file = tmp_path / "traits.nex"
+    sets = "begin sets;\ncharset one = MULTI5, 4-6;\ncharset two = 1-3;\nend;\n"
+    head = "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=6;\nformat datatype=standard symbols='012345';\n"
+    file.write_text(f"{head}matrix\na 010012\nb 011020\n;\nend;\n{sets}")
+    (tmp_path / "parts").write_text("MULTI5, one = 4-6\nmulti6, two = 1-3\n")
+    characters = read_characters(file)
+    for partitions in (file, tmp_path / "parts"):
+        subsets = read_scheme(characters, partitions).subsets
+        assert [subset.model_text for subset in subsets] == [None, None]
+        assert [part_alignment(characters, subset).alphabet.n_states for subset in subsets] == [5, 6]
+    one = read_alignment(file, sites="one")
+    assert (one.n_sites, one.alphabet.n_states) == (3, 5)
+    assert read_alignment(file, sites="two").alphabet.n_states == 6
+    genes = tmp_path / "genes.nex"
+    genes.write_text(
+        "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=6;\nmatrix\na AGATAA\nb AGATAG\n;\nend;\n"
+        "begin sets;\ncharset coding = CODON2, 4-6;\nend;\n"
+    )
+    with pytest.raises(InputError, match="stop"):  # TAA and TAG
+        read_alignment(genes, sites="coding")

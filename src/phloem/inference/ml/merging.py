@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -91,12 +91,14 @@ class Merger:
     n_sites: int
     criterion: Literal["bic", "aicc", "aic"]
     settings: MergeSettings
+    so_far: Step | None = field(default=None, init=False)
 
     def run(self) -> Merging:
-        """As long as the criterion falls."""
+        """As long as the criterion falls; so_far is the last merging that was done."""
         self._known: dict[Members, Fitted] = {}
         groups: list[Members] = [(i,) for i in range(len(self.kinds))]
         steps = [self._step(groups, None, 0)]
+        self.so_far = steps[-1]
         while pairs := self._pairs(groups):
             before = len(self._known)
             made = [(self._after(groups, pair), pair) for pair in pairs]
@@ -107,6 +109,7 @@ class Merger:
                 return Merging(tuple(groups), tuple(steps), best)
             groups = new
             steps.append(best)
+            self.so_far = best
         return Merging(tuple(groups), tuple(steps), None)
 
     def _fit(self, members: Members) -> Fitted:

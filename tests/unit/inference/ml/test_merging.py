@@ -64,6 +64,21 @@ def test_greedy_steps_are_the_best_of_all_pairs(lengths):
     assert [step.tried for step in found.steps] == [0, 10, 3]  # each pair is fitted once
 
 
+def test_what_is_told_is_of_the_scheme_so_far():
+    """The value of all groups, which falls with every merging; none before all parts are fitted."""
+    told = []
+
+    def told_of(members):
+        told.append(None if one.so_far is None else one.so_far.log_likelihood)
+        return made_up(members)
+
+    one = merger(fit=told_of)
+    steps = one.run().steps
+    assert told[:6] == [None] * 6
+    expected = [step.log_likelihood for step in steps]
+    assert list(dict.fromkeys(told[6:])) == expected and expected == sorted(set(expected), reverse=True)
+
+
 def test_a_merging_that_does_not_pay_is_not_done():
     costly = merger(
         fit=lambda g: made_up(g)._replace(log_likelihood=made_up(g).log_likelihood - 40 * len(g) ** 2)
