@@ -210,6 +210,8 @@ class Dated:
         if len(words) != 1 or shifts is None or (any(shifts) and not may_shift):
             told = ": rates do not shift here" if shifts and len(words) == 1 else ""
             hint = f"Choose {', '.join(known)}; with clock:fossilization random 2: 60 30, 1: 50."
+            if len(known) == 1:
+                hint = "Choose random; or clock:fossilization, without fossils with fossilizationpr=fixed(0)."
             raise self.refuse("samplestrat", f"samplestrat={value} is not supported{told}", hint)
         names = ("sampling_proportion", "net_diversification", "relative_death")
         shifting = [
@@ -225,13 +227,13 @@ class Dated:
             "random": {}, "diversity": {"sampling": "diversified"}, "fossiltip": {"fossils": "ends"}
         }  # fmt: skip
         tree, priors = self._births_and_deaths(known)
-        found = self._numbers("fossilizationpr", "beta(1,1)")
-        if found[0] == "fixed" and not 0 < found[1][0] < 1:
-            hint = "Without fossils: clock:birthdeath."
-            raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
         share = self._density("fossilizationpr", "beta(1,1)", known=("beta",))
         ages = {folded(one.name): one for one in self._ages()}
         tips = [self._tip_age(name, ages[folded(name)]) for name in self.taxa if folded(name) in ages]
+        (word, (proportion, *_)), fossils = self._numbers("fossilizationpr", "beta(1,1)"), any(tips)
+        if word == "fixed" and not (0 < proportion < 1 or (proportion == 0 and not fossils)):
+            hint = "Write beta(1,1), or a number above 0 and below 1; or 0 without fossils, tips with ages."
+            raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
         tree |= {"tree_prior": "fbd-root", "tip_age": [text for text in tips if text]}
         return tree, [*priors, f"sampling_proportion={share}"]
 
