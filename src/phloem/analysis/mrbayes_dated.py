@@ -36,10 +36,7 @@ _NOISE = "white-noise", "igrvarpr", "exponential(10)"
 _ALONG = "autocorrelated", "tk02varpr", "exponential(1)"
 _CLOCKS = {"igr": _NOISE, "ibr": _NOISE, "tk02": _ALONG, "bm": _ALONG}
 """clockvarpr of MrBayes 3.2.7a → --clock, what says its variance's prior, and what that is as usual."""
-_OTHER_CLOCKS = {
-    "cpp": "its rates change at points of a Poisson process",
-    "wn": "MrBayes 3.2.7a calls this igr",
-}
+_OTHER_CLOCKS = {"cpp": "its rates change at points of a Poisson process"}
 OF_BRANCHES = {"igrvar": "variances", "igrbranchrates": "branch rates"}
 OF_BRANCHES |= {"tk02var": "variances", "tk02branchrates": "branch rates"}
 """What LINK and UNLINK may say of the clocks that there are."""
@@ -56,8 +53,10 @@ def what_differs(divisions: Sequence[Division]) -> str:
     """'' where phloem time has the clock and tree prior that divisions with a clock ask for; else why not."""
     d = divisions[0]
     lengths, clock = d.value("brlenspr"), d.value("clockvarpr").word.lower()
+    if lengths.second == "fixed":
+        return ": phloem time samples ages and topologies, and holds none at a tree's"
     if lengths.word != "clock" or lengths.second.lower() not in _TREES:
-        return ""
+        return f": MrBayes 3.2.7a has clock:{', clock:'.join(_TREES)}"
     if clock not in ("strict", *_CLOCKS):
         return f" with clockvarpr={clock}: {_OTHER_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
     if d.value("topologypr").word == "fixed":
