@@ -57,7 +57,8 @@ def pieces_of_parts(
 
 def _part(piece: Piece, gamma: Literal["mean", "median"]) -> PartModel:
     model = model_for_alignment(piece.model_text, piece.alignment, gamma)
-    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model))
+    columns = columns_of_site(piece.alignment)
+    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model), columns)
 
 
 def members_of(parts: Sequence[Part], pieces: Sequence[Piece]) -> dict[str, list[str]]:
