@@ -34,7 +34,7 @@ CASES = SAMPLES["cases"]
 ITS_NAMES = {"pop_size": "popsize", "net_diversification": "net_speciation"}
 ITS_NAMES |= {"relative_death": "relative_extinction", "clock_rate": "clockrate", "p_invariable": "pinvar"}
 ITS_NAMES |= {"clock_variance": "variance", "sampling_proportion": "relative_fossilization"}
-OF_FOSSILS = ("fossils", "diverse", "fossiltip", "shifts")
+OF_FOSSILS = ("fossils", "diverse", "living", "fossiltip", "shifts")
 BOUND = 2e-3  # of a log-likelihood of seven digits
 PRIOR_BOUND = 3e-5  # of a log prior of seven digits, by ages of seven
 
@@ -150,7 +150,7 @@ def its_measure(name: str, data: TimeInput, numbers: dict[str, float]) -> float:
     more = 2 * math.log1p(numbers["kappa"]) if "kappa" in numbers else 0.0
     if name == "coalescence":
         more += math.log(1.5) - (len(data.taxa) - 1) * math.log(rate_of(data, numbers))
-    if name in OF_FOSSILS:  # the age of one is uniform from 0.3 to 0.9
+    if name in OF_FOSSILS and name != "living":  # the age of one is uniform from 0.3 to 0.9
         more -= math.log(0.6)
     if name == "fossils":  # a branch that lasts no time has a deviation here, of which nothing is known
         more += numbers["prop_ancfossil"] * 3 * 0.5 * math.log(2 * math.pi)
@@ -245,7 +245,8 @@ def test_another_tree_prior_has_other_log_priors(prior):
 
 @pytest.mark.parametrize("name", OF_FOSSILS)
 def test_living_sampled_otherwise_have_other_log_priors(name):
-    """Nor by a constant: random for diverse, and for fossils that end their lineages; diverse for random."""
+    """Nor by a constant: random for diverse, also without fossils, and for fossils that end their lineages;
+    diverse for random."""
     data = read(name)
     options = {"sampled": 0.4} | ({"sampling": "diversified"} if name == "fossils" else {})
     if name == "shifts":  # of fossils' rates at other times

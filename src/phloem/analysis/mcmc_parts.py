@@ -91,7 +91,7 @@ def _some(part: str, pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces that have characters; InputError where none has."""
     found = [piece for piece in pieces if piece.alignment.n_sites or piece.unrecorded]
     if not found:
-        hint = "Leave the part out, or take +ASC away."
+        hint = "Leave the part out, or take +ASC away; in a MRBAYES block: lset coding=all."
         raise InputError(f"no character of part '{part}' is one that +ASC says can be seen", hint=hint)
     return found
 
@@ -175,6 +175,17 @@ def _as_mrbayes(part: str, pieces: list[Piece]) -> list[Piece]:
         asc = "+ASC{informative}" if leaves_uninformative(text) else "+ASC"
         binary = [Piece(f"{part}_2", part, none, _ASC.sub("", text) + asc)]
     return [replace(binary[0], unrecorded=n_others), *others]
+
+
+def corrected_together(pieces: Sequence[Piece]) -> list[str]:
+    """In words, what _as_mrbayes did to the pieces of a part: their models do not show it."""
+    others = ", ".join(f"'{p.name}'" for p in pieces if not p.unrecorded)
+    return [
+        f"+ASC of '{p.name}' divides the {p.unrecorded} characters of {others} too, as if of two states, "
+        "as in MrBayes; --asc lewis: by their own"
+        for p in pieces
+        if p.unrecorded
+    ]
 
 
 def expanded_links(

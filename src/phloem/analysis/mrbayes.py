@@ -24,8 +24,15 @@ from phloem.analysis.mrbayes_dated import (
 )
 from phloem.analysis.mrbayes_divisions import GENETIC_CODES, NUCLEOTIDES, Division, Setting
 from phloem.analysis.mrbayes_execute import executed
-from phloem.analysis.mrbayes_models import DivisionModel, check_supported, division_model, has_covarion
-from phloem.analysis.mrbayes_parts import Groups, branch_prior, linked_groups, options_of_parts, priors_of
+from phloem.analysis.mrbayes_models import DivisionModel, check_supported, division_model, model_notes
+from phloem.analysis.mrbayes_parts import (
+    Groups,
+    branch_prior,
+    counted_again,
+    linked_groups,
+    options_of_parts,
+    priors_of,
+)
 from phloem.analysis.mrbayes_report import Reports
 from phloem.analysis.mrbayes_sets import Sets
 from phloem.analysis.mrbayes_start import Starts
@@ -307,23 +314,17 @@ class _Analysis:
         models = [
             division_model(d, self.counted, pools.get(i, ()), _n_codons(d)) for i, d in enumerate(divisions)
         ]
-        reported = self.reports.options([model.text for model in models])
-        unseen = any("+ASC" in model.text for model in models)
+        self.notes += [*model_notes(divisions), *counted_again(divisions)]
+        more: dict[str, Any] = self.reports.options([model.text for model in models])
+        more |= {"asc": "mrbayes"} if any("+ASC" in model.text for model in models) else {}
         if self.dated:
-            found = self.dated_options(divisions, models, groups)
-            return found | reported | ({"asc": "mrbayes"} if unseen else {}), self._lines()
+            return self.dated_options(divisions, models, groups) | more, self._lines()
         found = self.data_options(divisions, models, groups)
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
-        found |= self.sets.options(self.topology) | self.chains.options() | reported
+        found |= self.sets.options(self.topology) | self.chains.options() | more
         found |= self.starts.options(self.topology, self.chains.get("starttree"), self.notes)
-        if any("AAMIXED" in model.text for model in models):
-            self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
-        if any(has_covarion(d) and d.value("rates").word in ("propinv", "invgamma") for d in divisions):
-            self.notes.append("rates: no invariable sites beside covarion=yes, as in MrBayes")
-        if unseen:
-            found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()
 
     def check_trees(self, divisions: Sequence[Division]) -> bool:

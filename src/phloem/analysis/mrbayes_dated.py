@@ -36,10 +36,7 @@ _NOISE = "white-noise", "igrvarpr", "exponential(10)"
 _ALONG = "autocorrelated", "tk02varpr", "exponential(1)"
 _CLOCKS = {"igr": _NOISE, "ibr": _NOISE, "tk02": _ALONG, "bm": _ALONG}
 """clockvarpr of MrBayes 3.2.7a → --clock, what says its variance's prior, and what that is as usual."""
-_OTHER_CLOCKS = {
-    "cpp": "its rates change at points of a Poisson process",
-    "wn": "MrBayes 3.2.7a calls this igr",
-}
+_OTHER_CLOCKS = {"cpp": "its rates change at points of a Poisson process"}
 OF_BRANCHES = {"igrvar": "variances", "igrbranchrates": "branch rates"}
 OF_BRANCHES |= {"tk02var": "variances", "tk02branchrates": "branch rates"}
 """What LINK and UNLINK may say of the clocks that there are."""
@@ -56,8 +53,10 @@ def what_differs(divisions: Sequence[Division]) -> str:
     """'' where phloem time has the clock and tree prior that divisions with a clock ask for; else why not."""
     d = divisions[0]
     lengths, clock = d.value("brlenspr"), d.value("clockvarpr").word.lower()
+    if lengths.second == "fixed":
+        return ": phloem time samples ages and topologies, and holds none at a tree's"
     if lengths.word != "clock" or lengths.second.lower() not in _TREES:
-        return ""
+        return f": MrBayes 3.2.7a has clock:{', clock:'.join(_TREES)}"
     if clock not in ("strict", *_CLOCKS):
         return f" with clockvarpr={clock}: {_OTHER_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
     if d.value("topologypr").word == "fixed":
@@ -210,6 +209,8 @@ class Dated:
         if len(words) != 1 or shifts is None or (any(shifts) and not may_shift):
             told = ": rates do not shift here" if shifts and len(words) == 1 else ""
             hint = f"Choose {', '.join(known)}; with clock:fossilization random 2: 60 30, 1: 50."
+            if len(known) == 1:
+                hint = "Choose random; or clock:fossilization, without fossils with fossilizationpr=fixed(0)."
             raise self.refuse("samplestrat", f"samplestrat={value} is not supported{told}", hint)
         names = ("sampling_proportion", "net_diversification", "relative_death")
         shifting = [
@@ -225,13 +226,13 @@ class Dated:
             "random": {}, "diversity": {"sampling": "diversified"}, "fossiltip": {"fossils": "ends"}
         }  # fmt: skip
         tree, priors = self._births_and_deaths(known)
-        found = self._numbers("fossilizationpr", "beta(1,1)")
-        if found[0] == "fixed" and not 0 < found[1][0] < 1:
-            hint = "Without fossils: clock:birthdeath."
-            raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
         share = self._density("fossilizationpr", "beta(1,1)", known=("beta",))
         ages = {folded(one.name): one for one in self._ages()}
         tips = [self._tip_age(name, ages[folded(name)]) for name in self.taxa if folded(name) in ages]
+        (word, (proportion, *_)), fossils = self._numbers("fossilizationpr", "beta(1,1)"), any(tips)
+        if word == "fixed" and not (0 < proportion < 1 or (proportion == 0 and not fossils)):
+            hint = "Write beta(1,1), or a number above 0 and below 1; or 0 without fossils, tips with ages."
+            raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
         tree |= {"tree_prior": "fbd-root", "tip_age": [text for text in tips if text]}
         return tree, [*priors, f"sampling_proportion={share}"]
 

@@ -23,6 +23,9 @@ def executed(file: str, commands: list[MrBayesCommand]) -> tuple[str, list[MrBay
         if data != file:
             told = "a second EXECUTE would read other data, and one analysis has one file"
             raise command.error(told, "Split the file, one EXECUTE each.")
+        if not Path(other).exists():
+            told = f"EXECUTE: there is no file '{name}'"
+            raise command.error(told, "Name it from the working directory, or from the folder of this file.")
         data = other
         found += [one for one in read_mrbayes(other) if one.name != "execute"]
     return data, found

@@ -36,6 +36,7 @@ _DOUBLETS = {"1": "SH94", "2": "SH94K", "mixed": "SH94MIXED", "6": "SH94GTR"}
 _OF_STATES = ("omega", "statefreq", "pinvar")  # not shared by nucleotides, doublets and codons
 _OF_CLASSES = ("ny98omega1pr", "ny98omega3pr", "m3omegapr", "codoncatfreqs")
 CLASSES_OF_OMEGA = ("omega_1", "omega_3", "omegas", "mixture_weights")
+_KINDS = {"codon": "codons", "doublet": "doublets", "binary": "restriction data", "standard": "standard data"}
 LINKED = {  # MrBayes' name of a parameter → phloem's
     "tratio": ("kappa",),
     "revmat": ("rates",),
@@ -100,6 +101,20 @@ def has_covarion(division: Division) -> bool:
     if division.value("covarion").word != "yes" or division.codon or division.doublet:
         return False
     return division.datatype in (*NUCLEOTIDES, "protein")
+
+
+def model_notes(divisions: Sequence[Division]) -> list[str]:
+    """What of LSET and PRSET has no meaning for the data that it is of, and what is done otherwise."""
+    notes = []
+    if any(d.datatype == "protein" and d.value("aamodelpr").word == "mixed" for d in divisions):
+        notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
+    if any(has_covarion(d) and d.value("rates").word in ("propinv", "invgamma") for d in divisions):
+        notes.append("rates: no invariable sites beside covarion=yes, as in MrBayes")
+    without = [d for d in divisions if d.value("covarion").word == "yes" and not has_covarion(d)]
+    kinds = dict.fromkeys("codon" if d.codon else "doublet" if d.doublet else d.datatype for d in without)
+    for kind in kinds:
+        notes.append(f"covarion=yes: no meaning for {_KINDS.get(kind, kind)}, as in MrBayes")
+    return notes
 
 
 class _Builder:

@@ -100,6 +100,20 @@ def length_options(divisions: Sequence[Division]) -> tuple[str, list[str], list[
     return "proportional", [f"rate=1:{','.join(fixed)}"] if fixed else [], prior
 
 
+def counted_again(divisions: Sequence[Division]) -> list[str]:
+    """Notes: of parts whose rates vary MrBayes takes the mean over columns, those of codons times three."""
+    if length_options(divisions)[0] != "proportional":
+        return []
+    free = [d for d in divisions if d.value("ratepr").word != "fixed"]
+    kinds = {"codons three times": [d.codon for d in free], "doublets twice": [d.doublet for d in free]}
+    return [
+        f"ratepr: in the mean of rates, which is 1, MrBayes counts columns of {kind}, phloem once: "
+        "rates and TL have another scale"
+        for kind, own in kinds.items()
+        if any(own) and not all(own)
+    ]
+
+
 def _rate_number(division: Division, divisions: Sequence[Division]) -> float:
     value = division.value("ratepr")
     if value.word != "dirichlet":

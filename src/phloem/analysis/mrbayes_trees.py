@@ -16,8 +16,8 @@ _TREE_PRIORS = {  # what follows brlenspr=clock: → --tree-prior of phloem time
     "": "bd", "uniform": "bd", "birthdeath": "bd", "coalescence": "constant", "fossilization": "fbd-root",
 }  # fmt: skip
 _CLOCKS = {  # clockvarpr → --clock: the same, or the nearest
-    "igr": "white-noise", "ibr": "white-noise", "wn": "white-noise", "iln": "ucln", "mixed": "ucln",
-    "tk02": "autocorrelated", "bm": "autocorrelated", "cpp": "random",
+    "igr": "white-noise", "ibr": "white-noise", "mixed": "ucln", "tk02": "autocorrelated",
+    "bm": "autocorrelated", "cpp": "random",
 }  # fmt: skip
 _CLOCKED = ("clock", "relaxedclock")
 
@@ -49,6 +49,8 @@ def is_dated(file: str, divisions: Sequence[Division], said: Iterable[int]) -> b
         else:
             told = f"{what}{why}"
             hint = _dated(f"phloem time {file}{parts}", division, lines)
+            if topology.word == "fixed":
+                hint += f" The topology alone is held without a clock, by topologypr={topology}."
         raise division.refuse(option, told, hint)
     return found
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, pieces_of
+from phloem.analysis.mcmc_parts import Characters, Piece, corrected_together, expanded_links, pieces_of
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import DataOptions, Part, SampledDataOptions, of_part
 from phloem.data.sites import parse_sites
@@ -48,6 +48,7 @@ def pieces_of_parts(
             own = pieces_of(part.name, part.alignment, text, how)
             models += [_part(piece, gamma) for piece in own]
         pieces += own
+        told += corrected_together(own)
         left_out = part.alignment.n_sites - sum(piece.alignment.n_sites for piece in own)
         if left_out:
             kind = "uninformative" if leaves_uninformative(text) else "constant"
@@ -57,7 +58,8 @@ def pieces_of_parts(
 
 def _part(piece: Piece, gamma: Literal["mean", "median"]) -> PartModel:
     model = model_for_alignment(piece.model_text, piece.alignment, gamma)
-    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model))
+    columns = columns_of_site(piece.alignment)
+    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model), columns)
 
 
 def members_of(parts: Sequence[Part], pieces: Sequence[Piece]) -> dict[str, list[str]]:

@@ -34,12 +34,20 @@ _TINY = 1e-300  # in place of an entry of 0 of a simplex, where one divides by i
 @dataclass(frozen=True)
 class PartModel:
     """name: unique. n_sites: characters of the part. site_length: how long one character of it is in the unit
-    of the branch lengths: 3 for codons beside nucleotides, so that lengths are per nucleotide, else 1."""
+    of the branch lengths: 3 for codons beside nucleotides, so that lengths are per nucleotide, else 1.
+    columns: as how many sites one character counts in means over sites, None for site_length: 3 for amino
+    acids that were translated, whose nucleotides the file has, although their lengths are per amino acid."""
 
     name: str
     model: Model
     n_sites: int
     site_length: float = 1.0
+    columns: float | None = None
+
+    @property
+    def weight(self) -> float:
+        """Sites of the part, in means over sites."""
+        return self.n_sites * (self.site_length if self.columns is None else self.columns)
 
 
 @dataclass(frozen=True)
@@ -160,8 +168,8 @@ class Parameterisation:
 
     @property
     def site_shares(self) -> np.ndarray:
-        """(L,) the parts' shares of all sites, in the unit of branch lengths."""
-        sites = np.array([p.n_sites * p.site_length for p in self.parts], np.float64)
+        """(L,) the parts' shares of all sites."""
+        sites = np.array([p.weight for p in self.parts], np.float64)
         return sites / sites.sum()
 
     def effective_lengths(self, values: BlockValues, part: int) -> np.ndarray:
@@ -245,11 +253,8 @@ def _length_blocks(
 
 
 def _rate_shares(parts: Sequence[PartModel], rates: Sequence[int]) -> np.ndarray:
-    """(R,) the shares of sites, in the unit of branch lengths, of the parts of every rate."""
-    sites = np.zeros(max(rates) + 1)
-    for part, entry in zip(parts, rates):
-        if entry >= 0:
-            sites[entry] += part.n_sites * part.site_length
+    """(R,) the shares of sites of the parts of every rate."""
+    sites = np.bincount(np.array(rates) + 1, [part.weight for part in parts])[1:]
     return sites / sites.sum() if len(sites) else sites
 
 

@@ -152,14 +152,14 @@ _KEYWORDS = {
     "popsizepr": "fixed uniform lognormal normal gamma",
     "growthpr": "fixed uniform exponential normal", "speciationpr": "fixed uniform exponential",
     "extinctionpr": "fixed beta", "samplestrat": "random diversity cluster fossiltip",
-    "aamodelpr": "fixed mixed", "clockvarpr": "strict cpp tk02 bm wn igr ibr iln mixed",
+    "aamodelpr": "fixed mixed", "clockvarpr": "strict cpp tk02 bm igr ibr mixed",
     "starttree": "random current user parsimony nj", "diagnstat": "avgstddev maxstddev",
     "startparams": "reset current", "contype": "halfcompat allcompat", "conformat": "figtree simple",
     "beagledevice": "cpu gpu", "beagleprecision": "single double",
 }  # fmt: skip
 _SECOND = {  # what follows the colon of a value
     ("brlenspr", "unconstrained"): "uniform exponential twoexponential gammadirichlet invgamdirichlet",
-    ("brlenspr", "clock"): "uniform birthdeath coalescence fossilization speciestree",
+    ("brlenspr", "clock"): "uniform birthdeath coalescence fossilization speciestree fixed",
 }
 _PUNCTUATION = "(){},;:=*"
 
@@ -308,4 +308,7 @@ def _value(source: SourceText, option: str, words: Sequence[Token], at: int) -> 
 def _keyword(source: SourceText, option: str, token: Token, known: str) -> str:
     if not known or token.quoted:
         return token.text
+    if option == "clockvarpr" and token.text.lower() == "wn":
+        hint = "MrBayes 3.2.7a calls this clock igr, and what says its variance igrvarpr."
+        raise source.error("clockvarpr: value 'wn' is of later versions", token.start, hint=hint)
     return _completed(source, token.start, token.text, known.split(), f"{option}: value")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import columns_of
 from phloem.data.patterns import SitePatterns, site_patterns
+from phloem.data.translation import columns_of_site
 from phloem.density.parameterisation import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -80,10 +81,13 @@ def part_models(parts: Sequence[Part]) -> tuple[PartModel, ...]:
     """What the blocks of the parts follow from.
 
     Where codons or doublets stand beside other data, a shared branch length is per nucleotide: a codon is
-    three, a doublet two.
+    three, a doublet two. In means over sites every character counts as the columns that it takes.
     """
     lengths = part_lengths([p.alignment.alphabet.kind for p in parts])
-    return tuple(PartModel(p.name, p.model, p.alignment.n_sites, x) for p, x in zip(parts, lengths))
+    return tuple(
+        PartModel(p.name, p.model, p.alignment.n_sites, x, columns_of_site(p.alignment))
+        for p, x in zip(parts, lengths)
+    )
 
 
 def part_lengths(kinds: Sequence[str]) -> list[float]:

@@ -161,6 +161,22 @@ def test_lengths_of_parts(tmp_path):
     assert found["linkage"] == "unlinked" and found["link"] == ["lengths:part1,part2"]
 
 
+@pytest.mark.parametrize(
+    ("nucmodel", "shares", "told"),
+    [("codon", [1, 1], True), ("protein", [1, 1], False), ("4by4", [1, 1], False)],
+)
+def test_rates_of_parts_count_the_columns_of_the_file(tmp_path, nucmodel, shares, told):
+    """MrBayes counts those of codons and doublets again, three times and twice, and a note says so."""
+    varying = f"lset applyto=(2) nucmodel={nucmodel}; prset ratepr=variable;"
+    found = analysis(tmp_path, *PARTS, varying)
+    settings = mcmc_settings(merged_options(found, {}, {})[0])
+    structure = chain_input(replace(settings, of_block=found.file)).structure
+    np.testing.assert_allclose(2 * structure.parameterisation.rate_shares, shares)
+    assert any("MrBayes counts columns of codons three times" in note for note in found.notes) == told
+    linked = analysis(tmp_path, *PARTS, "lset applyto=(2) nucmodel=codon;")
+    assert not any("three times" in note for note in linked.notes)
+
+
 def test_columns_and_taxa(tmp_path):
     found = options(tmp_path, "exclude 1-3 7;", "include 2;", "outgroup two_B; delete 4-.;", "restore five;")
     assert found["sites"] == "2, 4-6, 8-12" and found["outgroup"] == "Two_b" and found["without"] == ["four"]
@@ -220,6 +236,21 @@ def test_what_has_no_meaning_is_listed_and_a_burn_in_without_effect_is_told(tmp_
     assert "sets models and links back" in told
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows", "said", "what"),
+    [
+        ("restriction", ["0110", "0010", "1001", "1110", "0101"], "coding=all", "restriction data"),
+        ("standard", STANDARD, "coding=all", "standard data"),
+        ("dna", ROWS, "nucmodel=codon", "codons"),
+    ],
+)
+def test_covarion_that_has_no_meaning_is_told(tmp_path, kind, rows, said, what):
+    found = analysis(tmp_path, f"lset covarion=yes {said};", kind=kind, rows=rows)
+    assert f"covarion=yes: no meaning for {what}, as in MrBayes" in found.notes
+    assert "COV" not in found.options["model"]
+    assert not any("covarion" in note for note in analysis(tmp_path, "lset covarion=yes;").notes)
+
+
 def test_after_quit_and_after_mcmc(tmp_path):
     found = analysis(tmp_path, "lset nst=2;", "mcmc;", "lset nst=6;", "sumt;", "quit;", "mcmc;")
     assert found.options["model"] == "HKY+FO" and any("comes after mcmc" in note for note in found.notes)
@@ -243,7 +274,11 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset brlenspr=clock:fossilization samplestrat=random 2: 3;", "is not supported"),
         ("prset brlenspr=clock:fossilization samplestrat=diversity 1: 3;", "rates do not shift"),
         ("prset brlenspr=clock:birthdeath samplestrat=random 1: 3;", "rates do not shift"),
-        ("prset brlenspr=clock:fossilization fossilizationpr=fixed(0);", "proportion of fossils"),
+        (
+            "calibrate one=fixed(3); prset brlenspr=clock:foss nodeagepr=cal fossilizationpr=fixed(0);",
+            "proportion of fossils",
+        ),
+        ("prset brlenspr=clock:fossilization fossilizationpr=fixed(1);", "proportion of fossils"),
         (
             "calibrate one = gamma(3,1); prset brlenspr=clock:fossilization nodeagepr=cal;",
             "taxon 'one' is not",
@@ -257,6 +292,14 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset brlenspr=clock:uniform treeagepr=offsetexp(3,2);", "is not above its least age"),
         ("prset topologypr=fixed(t);", "there is no such tree"),
         ("prset topologypr=fixed(t) brlenspr=clock:uniform;", "phloem time samples topologies"),
+        ("prset topologypr=fixed(t) brlenspr=clock:fixed(t);", "clock:fixed.* samples ages and topologies"),
+        ("prset brlenspr=clock;", "3.2.7a has clock:uniform"),
+        ("prset brlenspr=relaxedclock:uniform;", "3.2.7a has clock:uniform"),
+        ("prset brlenspr=fixed(t);", "brlenspr=fixed is not supported"),
+        ("prset clockvarpr=wn;", "'wn' is of later versions"),
+        ("prset clockvarpr=iln;", "'iln' is not known"),
+        ("execute missing.nex;", "EXECUTE: there is no file 'missing.nex'"),
+        (" ".join([*PARTS, "unlink brlens=(all); prset ratepr=variable;"]), "say the same thing twice"),
         ("prset topologypr=constraints(x);", "no constraint 'x'"),
         ("constraint x partial = 1 2; prset topologypr=constraints(x);", "has no ':'"),
         ("constraint x soft = 1 2; prset topologypr=constraints(x);", "soft constraints"),
@@ -425,7 +468,10 @@ def test_informative_characters_by_their_states(tmp_path):
     block = str(tmp_path / "x.nex")
     made = chain_input(replace(mcmc_settings(found), of_block=block))
     assert [p.model.unseen for p in made.structure.parts] == ["uninformative", ()]
-    assert made.unrecorded == (3, 0) and not made.told
+    assert made.unrecorded == (3, 0)  # which is told, the models of the parts do not show it
+    assert [text.partition(" too")[0] for text in made.told] == [
+        "+ASC of 'all_2' divides the 3 characters of 'all_3'"
+    ]
     (tmp_path / "plain.nex").write_text(data("standard", [row.replace("{12}", "2") for row in rows]))
     own = {"alignment": str(tmp_path / "plain.nex"), "model": "MK+ASC{informative}"}
     made = chain_input(mcmc_settings(own))
@@ -433,8 +479,9 @@ def test_informative_characters_by_their_states(tmp_path):
     assert [observed.n_hidden for observed in made.observed()] == [12, 3 * (1 + 10 + 20)]
     rows = ["0010", "0100", "0000", "0000", "0000"]
     found = options(tmp_path, "lset coding=informative;", kind="restriction", rows=rows)
-    with pytest.raises(InputError, match="no character of part 'all' is one that"):
+    with pytest.raises(InputError, match="no character of part 'all' is one that") as told:
         chain_input(replace(mcmc_settings(found), of_block=block))
+    assert "lset coding=all" in str(told.value.hint)
 
 
 def test_settings_say_the_same_on_a_command_line_and_in_a_file(tmp_path):

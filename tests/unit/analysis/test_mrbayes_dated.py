@@ -196,6 +196,20 @@ def test_fossils_are_tips_with_ages_that_may_be_ancestors(tmp_path, strategy, op
     assert len(stretches) == (3 if "shift" in options else 1)
 
 
+def test_dating_of_nodes_alone_has_no_fossils(tmp_path):
+    """As in MrBayes' tutorial: diversity sampling with no fossils; deleted ones do not count."""
+    lines = (
+        "calibrate ee = fixed(2);", "prset brlenspr=clock:fossilization samplestrat=diversity nodeagepr=cal;",
+        "prset fossilizationpr=fixed(0) sampleprob=0.2;",
+    )  # fmt: skip
+    with pytest.raises(InputError, match="proportion of fossils"):
+        block_of(tmp_path, *lines)
+    found = block_of(tmp_path, "delete ee;", *lines).options
+    assert "sampling_proportion=0" in found["prior"] and found["sampling"] == "diversified"
+    model = time_input(time_settings(found)).model
+    assert "sampling_proportion" in model.fixed and not model.tip_bounds.any()
+
+
 def test_ages_of_what_no_tree_has_are_not_obeyed_as_in_mrbayes(tmp_path):
     """Of constraints that topologypr does not name, and of deleted taxa, which constraints are without."""
     ages = "calibrate k = gamma(3,1) other = gamma(2,1) ee = uniform(1,2);"

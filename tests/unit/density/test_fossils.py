@@ -70,6 +70,27 @@ def test_derivatives_where_fossils_are_ancestors(name, options, seed):
     assert np.abs(1.001 * found - expected)[kept].max() > 4e-8 * np.abs(expected).max()  # the control
 
 
+@pytest.mark.parametrize("options", [{}, {"sampling": "diversified"}, {"fossils": "ends"}])
+def test_without_fossils_the_proportion_of_them_may_be_zero(options):
+    """As MrBayes' tutorial on node dating has it: the limit, and of one fossil nothing."""
+    rng, prior = np.random.default_rng(4), registered()["fbd-root"]
+    found = {}
+    for tips in ("living", "one fossil"):
+        ages = np.where(np.arange(7) < (6 if tips == "one fossil" else 7), 0.0, 0.4)
+        tree = random_dated_tree(ages, rng, lambda t, pairs: rng.exponential(5.0 / pairs))
+        g = Genealogy(tree.heights, tree.order, 7, np.zeros(0, np.int64), tree.parent)
+        settings = prior.parameters(Scale(5.0, 7, 3), {"sampled": 0.2} | options).settings
+        for share in (0.0, 1e-9):
+            x = np.array([0.7, 0.4, share])
+            with np.errstate(divide="ignore"):
+                found[tips, share] = prior.log_density(g, x, settings), slopes(prior, g, x, settings)[0]
+    plain, compiled = found["living", 0.0]
+    assert compiled == pytest.approx(plain, rel=1e-12)
+    assert plain == pytest.approx(found["living", 1e-9][0], rel=1e-6)
+    assert found["one fossil", 0.0] == (-math.inf, -math.inf)
+    assert math.isfinite(found["one fossil", 1e-9][0])
+
+
 def differences(prior, g, x, settings):
     def moved(vector, i, heights):
         ends = []

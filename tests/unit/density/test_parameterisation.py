@@ -155,6 +155,16 @@ def test_rates_of_parts_have_mean_one_over_sites():
     assert PARTITION_RATES in p.free and "lengths" in p.free
 
 
+def test_a_part_may_count_as_other_columns_than_its_lengths_are_long():
+    """Amino acids that were translated: their lengths are per amino acid, the file has their nucleotides."""
+    one, other = PartModel("a", part("gene1").model, 30), PartModel("b", part("gene2").model, 10, 1.0, 3.0)
+    p = parameterise([one, other], LENGTHS, Linkage("proportional"))
+    np.testing.assert_allclose(p.rate_shares, [0.5, 0.5])
+    np.testing.assert_allclose(p.site_shares, [0.5, 0.5])
+    values = p.space.unpack(p.space.start())
+    np.testing.assert_allclose(p.effective_lengths(values, 1), LENGTHS.start)
+
+
 def test_parts_together_have_one_rate_and_parts_of_rate_one_none():
     p = everything(together=(("gene1", "shape"), ("tide", "wave")), unit_rates=("tide", "wave"))
     values = random_values(p)

@@ -9,6 +9,7 @@ import pytest
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.data.translation import translated
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.io.trees import parse_trees
@@ -195,6 +196,15 @@ def test_derivatives_by_the_rates_of_parts():
             l.set(partition_rates=1 + step * direction)
             ends.append(l.log_likelihood())
         assert found @ direction == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5)
+
+
+def test_translated_amino_acids_count_as_their_nucleotides_in_the_mean_of_rates():
+    parts = {"genes": (dna(0, 18), "JC"), "acids": (translated(codons()), "Poisson")}
+    l = PartitionedLikelihood(parts, TREE, Linkage("proportional"))
+    l.set(partition_rates=[0.5, 1.5])
+    assert [part.site_length for part in l.part_models] == [1, 1]  # lengths are per amino acid
+    with pytest.raises(InputError, match=r"have mean 1\.125 over"):
+        l.set(partition_rates=[0.75, 1.5])
 
 
 def test_the_tree_of_unlinked_lengths_has_their_mean():

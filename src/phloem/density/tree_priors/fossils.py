@@ -204,7 +204,8 @@ def begins_with_ancestor(g):
 def plain_nodes(g: Genealogy, r: Rates) -> tuple[float, int]:
     """As add_nodes."""
     joinings, dated, ends = plain_events(g, r.seen)
-    total = len(dated) * np.log(r.sampling) + (plain_log_q(r, ends) - LOG_4).sum()
+    total = len(dated) * np.log(r.sampling) if len(dated) else 0.0  # ψ may be 0 without any
+    total += (plain_log_q(r, ends) - LOG_4).sum()
     total += np.log(plain_unseen(r, ends)).sum()
     total += (np.log(2 * r.birth) + LOG_4 - plain_log_q(r, joinings)).sum()
     return float(total), g.n_tips - len(dated)
