@@ -145,7 +145,7 @@ def time(
     pilot: float | None = PILOT,
     redo: bool = REDO,
 ) -> None:
-    """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves."""
+    """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and moves."""
     run_dated(_settings(dict(locals())), dry_run, devices, pilot, progress)
 
 
