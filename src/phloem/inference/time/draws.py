@@ -97,7 +97,8 @@ def draw(state: TimeState, columns: Columns, power: float = 1.0) -> Samples:
     numbers += [_age(model, c, tree) + model.above(c, state.values[s]) for c in of_several]
     numbers += [model.youngest - heights[x] for x in _moving(model)]
     for k, of_branches in enumerate(rates[:, lengths > 0] if model.clock != clocks.STRICT else ()):
-        numbers += [substitutions[k].sum() / total, of_branches.std() / of_branches.mean()]
+        mean = of_branches.mean()  # 0 without data, where gamma rates are below all numbers
+        numbers += [substitutions[k].sum() / total, of_branches.std() / mean if mean > 0.0 else 0.0]
         if model.clock == clocks.RANDOM:
             numbers += [np.count_nonzero(state.deviations[s, k, :-1])]
     numbers += [*model.printed(state.values[s]), *state.groups[s]]
