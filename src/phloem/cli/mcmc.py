@@ -334,11 +334,16 @@ def _show(result: McmcResult) -> None:
     undefined = f"; {n:,} undefined proposals were rejected" if n else ""
     speed = f", {result.speed:,.0f} chain-generations/s" if result.speed > 0 else ", nothing left to sample"
     console.print(f"{result.seconds:.1f} s{speed}{resumed}{undefined}")
-    if result.was_finished:
-        console.print("This analysis was finished before, and its files are as they were:")
+    show_files(result.files, result.was_finished)
+
+
+def show_files(files: dict[str, str], were_there: bool = False) -> None:
+    """Names and contents of files, written now or before."""
+    if were_there:
+        show_line("This analysis was finished before, and its files are as they were:")
     else:
-        console.print("Files written:")
-    for file, content in result.files.items():
+        show_line("Files written:")
+    for file, content in files.items():
         show_line(f"  {file}  {content}")
 
 
@@ -355,7 +360,5 @@ def show_stones(result: StonesResult) -> None:
     )
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
     show_line(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
-    show_line("Files written:")
-    for file, content in result.files.items():
-        show_line(f"  {file}  {content}")
+    show_files(result.files)
     show_line(f"Compare models: phloem bayes-factors {result.prefix}.json OTHER.ss.json")

@@ -110,7 +110,7 @@ def _show(result: TimeResult) -> None:
     from phloem.analysis.time_record import SUMMARY_TREES
     from phloem.cli.bayes_factors import model_table
     from phloem.cli.chain_tables import checks_table, left_out_text, parameter_table, show_convergence
-    from phloem.cli.mcmc import show_line
+    from phloem.cli.mcmc import show_files
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 
@@ -144,12 +144,7 @@ def _show(result: TimeResult) -> None:
         console.print(f"Swaps accepted between neighbouring ranks of heat, from the cold chain on: {shares}")
     unit = "chain-generations" if result.swaps else "generations"
     console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} {unit}/s{resumed}{undefined}")
-    if result.was_finished:
-        console.print("This analysis was finished before, and its files are as they were:")
-    else:
-        console.print("Files written:")
-    for file, content in result.files.items():
-        show_line(f"  {file}  {content}")
+    show_files(result.files, result.was_finished)
 
 
 def _ancestors(found: Ancestors):
