@@ -51,4 +51,4 @@ def effort_line(effort: Effort) -> str:
     if effort.patience == 0:
         return f"effort: {word}{starts}, climbed once, no tries from elsewhere"
     tries = f"{effort.patience} vain tr" + ("ies" if effort.patience != 1 else "y")
-    return f"effort: {word}{starts}, each until {tries}, {2 * effort.patience} where the data look hard"
+    return f"effort: {word}{starts}, each until {tries}, {2 * effort.patience} on hard data"
