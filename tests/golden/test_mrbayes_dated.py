@@ -93,18 +93,23 @@ def values_of(data: TimeInput, numbers: dict[str, float]) -> dict[str, np.ndarra
     return found
 
 
-def prior_of(data: TimeInput, sample: dict, prior: str | None = None) -> float:
-    """The log prior of a sample, in NumPy. prior: another tree prior."""
+def prior_of(data: TimeInput, sample: dict, prior: str | None = None, conditioned: bool = True) -> float:
+    """The log prior of a sample, in NumPy. prior: another tree prior. conditioned: on ages of clades."""
     model, numbers = data.model, sample["numbers"]
     values = values_of(data, numbers)
     tree = tree_of(sample["tree"], data, rate_of(data, numbers))
     total = sum(term.log_density(values) for term in model.priors)
+    dated = list[int]()
     for clade in model.clades:
-        age = tree.heights[ancestor_of(tree, clade, data.taxa)] - clade.offset
+        node = ancestor_of(tree, clade, data.taxa)
+        age = tree.heights[node] - clade.offset
         total += float(clade.age.log_density(np.array([age]))) if clade.age else 0.0
+        dated += [node] if clade.age and clade.together and conditioned else []
     own = registered()[prior] if prior else model.tree_prior
     x = np.concatenate([np.zeros(0), *(values[b.name] for b in model.parameters.blocks)])
-    g = Genealogy(tree.heights, tree.order, model.n_tips, np.zeros(0, np.int64), tree.parent)
+    g = Genealogy(
+        tree.heights, tree.order, model.n_tips, np.zeros(0, np.int64), tree.parent, np.array(dated, np.int64)
+    )
     total += own.log_density(g, x, model.parameters.settings)
     return total + (_of_rates(data, sample, values) if "branches" in sample else 0.0)
 
@@ -150,7 +155,7 @@ def its_measure(name: str, data: TimeInput, numbers: dict[str, float]) -> float:
     more = 2 * math.log1p(numbers["kappa"]) if "kappa" in numbers else 0.0
     if name == "coalescence":
         more += math.log(1.5) - (len(data.taxa) - 1) * math.log(rate_of(data, numbers))
-    if name in OF_FOSSILS and name != "living":  # the age of one is uniform from 0.3 to 0.9
+    if name in (*OF_FOSSILS, "pieces") and name != "living":  # the age of one is uniform from 0.3 to 0.9
         more -= math.log(0.6)
     if name == "fossils":  # a branch that lasts no time has a deviation here, of which nothing is known
         more += numbers["prop_ancfossil"] * 3 * 0.5 * math.log(2 * math.pi)
@@ -257,6 +262,12 @@ def test_living_sampled_otherwise_have_other_log_priors(name):
     samples = CASES[name]["samples"]
     found = [prior_of(other, s) - s["numbers"]["LnPr"] for s in samples]
     found = np.add(found, [its_measure(name, data, s["numbers"]) for s in samples])
+    assert np.ptp(found) > 100 * PRIOR_BOUND
+
+
+def test_uniform_ages_are_not_given_the_root_alone():
+    data, samples = read("pieces"), CASES["pieces"]["samples"]
+    found = [prior_of(data, s, conditioned=False) - s["numbers"]["LnPr"] for s in samples]
     assert np.ptp(found) > 100 * PRIOR_BOUND
 
 

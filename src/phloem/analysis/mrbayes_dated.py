@@ -120,7 +120,7 @@ class Dated:
         elif kind == "fossilization":
             tree, priors = self._fossils()
         else:
-            tree, priors = {"tree_prior": "uniform"}, []
+            tree, priors = {"tree_prior": "uniform", "tip_age": self._tip_ages()}, []
         return {
             "clock": clock, **tree,
             "prior": [*self._substitution(), f"clock_rate={rate}", *spread, *priors], **self._clades(kind),
@@ -227,14 +227,19 @@ class Dated:
         }  # fmt: skip
         tree, priors = self._births_and_deaths(known)
         share = self._density("fossilizationpr", "beta(1,1)", known=("beta",))
-        ages = {folded(one.name): one for one in self._ages()}
-        tips = [self._tip_age(name, ages[folded(name)]) for name in self.taxa if folded(name) in ages]
-        (word, (proportion, *_)), fossils = self._numbers("fossilizationpr", "beta(1,1)"), any(tips)
+        tips = self._tip_ages()
+        (word, (proportion, *_)), fossils = self._numbers("fossilizationpr", "beta(1,1)"), bool(tips)
         if word == "fixed" and not (0 < proportion < 1 or (proportion == 0 and not fossils)):
             hint = "Write beta(1,1), or a number above 0 and below 1; or 0 without fossils, tips with ages."
             raise self.refuse("fossilizationpr", "no density has this proportion of fossils", hint)
-        tree |= {"tree_prior": "fbd-root", "tip_age": [text for text in tips if text]}
+        tree |= {"tree_prior": "fbd-root", "tip_age": tips}
         return tree, [*priors, f"sampling_proportion={share}"]
+
+    def _tip_ages(self) -> list[str]:
+        """Those that are not 0."""
+        ages = {folded(one.name): one for one in self._ages()}
+        tips = [self._tip_age(name, ages[folded(name)]) for name in self.taxa if folded(name) in ages]
+        return [text for text in tips if text]
 
     def _tip_age(self, name: str, one: Known) -> str:
         """As --tip-age has it; '' of a living one."""
@@ -286,17 +291,11 @@ class Dated:
                 found["clade"].append(f"{name}={','.join(taxa)}")
                 found["monophyletic"].append(name)
             if (one := known.pop(key, None)) is not None:
-                if kind == "uniform" and not whole:
-                    told = (
-                        "ages of clades other than the root's are not supported with clock:uniform, which is "
-                        "conditioned on them"
-                    )
-                    raise one.command.error(told, "Calibrate the root, or choose brlenspr=clock:birthdeath.")
                 density = age_density(one.age, one.command.error)
                 found["calibrate"].append(f"{'root' if whole else name}={density}")
                 rooted = rooted or whole
-        for one in known.values() if kind != "fossilization" else ():
-            self._refuse_age(one)
+        for one in known.values() if kind in ("coalescence", "birthdeath") else ():
+            self._refuse_age(one, kind)
         if not rooted and kind != "coalescence":
             found["calibrate"].append(f"root={self._tree_age()}")
         return found
@@ -319,13 +318,14 @@ class Dated:
                 found.append((one.command, f"calibrate {one.name}", f"no meaning, {why}"))
         return found
 
-    def _refuse_age(self, one: Known) -> None:
-        """Of a taxon: a living one has the age 0."""
+    def _refuse_age(self, one: Known, kind: str) -> None:
+        """Of a taxon: a living one has the age 0. MrBayes takes all for living in these densities."""
         if folded(one.name) in [folded(taxon) for taxon in self.taxa]:
             if one.age.word == "fixed" and one.age.arguments in (("0",), ("0.0",), ("0.00",)):
                 return
-            hint = f"Nearest: phloem time {self.file} --dates FILE, a coalescent or --tree-prior fbd."
-            told = f"the age of taxon '{one.name}': this tree prior is of tips of one time here"
+            told = f"taxon '{one.name}' has an age, and clock:{kind} is of tips of one time in MrBayes"
+            nearest = "--tree-prior constant" if kind == "coalescence" else "--tree-prior fbd-root"
+            hint = f"clock:fossilization and clock:uniform are of all; or phloem time {self.file} {nearest}."
             raise one.command.error(told, hint)
 
     def _tree_age(self) -> str:

@@ -2,7 +2,8 @@
 
 The density of the age of a clade's most recent common ancestor multiplies the tree prior's; it is not the
 tree prior conditioned on that age (Heled and Drummond 2012, Syst. Biol. 61:138), so the induced marginal
-prior of the age is neither of the two: sample the prior to see it.
+prior of the age is neither of the two: sample the prior to see it. Uniform ages alone are conditioned on
+those of clades that must be such (tree_priors/uniform.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Calibrations(NamedTuple):
     are in and none that is out (TOGETHER), or may be none (APART). fixed: (C,) the age that the common
     ancestor has, nan where it may have others. shift: (C,) what is taken off an age before its density is
     asked for. above: (C,) int64, the place of a number that is added to the age before, -1 of none: the gap
-    between the root and the beginning of a process."""
+    between the root and the beginning of a process. dated: (C,) uint8, whether it is the age of a node of
+    every tree, and has a density or is fixed."""
 
     member: np.ndarray
     size: np.ndarray
@@ -34,6 +36,7 @@ class Calibrations(NamedTuple):
     fixed: np.ndarray
     shift: np.ndarray
     above: np.ndarray
+    dated: np.ndarray
 
 
 def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):

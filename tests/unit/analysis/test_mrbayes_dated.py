@@ -135,8 +135,8 @@ def test_constraints_are_clades_and_that_of_all_taxa_is_the_root(tmp_path):
     assert found["calibrate"] == ["k=2+exponential(1)", "root=uniform(5,9)"]
     model = time_input(time_settings(found)).model
     assert [c.offset for c in model.clades] == [0.0, 2.0] and model.fixed == {"clock_rate"}
-    with pytest.raises(InputError, match="clades other than the root's"):
-        block_of(tmp_path, *CLADES, ages, "prset brlenspr=clock:uniform;")
+    found = block_of(tmp_path, *CLADES, ages, "prset brlenspr=clock:uniform;").options
+    assert found["calibrate"] == ["k=2+exponential(1)", "root=uniform(5,9)"]
     found = block_of(tmp_path, *CLADES[:2], ages, "prset brlenspr=clock:uniform;")
     assert found.options["calibrate"] == ["root=gamma(1,1)"]
     assert any("nodeagepr=unconstrained, as in MrBayes" in note for note in found.notes)

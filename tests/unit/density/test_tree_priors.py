@@ -41,7 +41,9 @@ def drawn(prior, n_tips=9, seed=1, **options):
     groups = np.array([2, 3, n_tips - 6]) if parameters.n_groups else np.zeros(0, np.int64)
     x = np.concatenate([np.zeros(0), *(b.start for b in parameters.blocks)])
     x = x * rng.uniform(0.7, 1.4, len(x)) + (0.03 if prior.name == "exponential" else 0.0)
-    return Genealogy(tree.heights, tree.order, n_tips, groups, tree.parent), x, parameters.settings
+    room = np.zeros(3 * len(tree.parent), np.int64)
+    g = Genealogy(tree.heights, tree.order, n_tips, groups, tree.parent, pieces=room)
+    return g, x, parameters.settings
 
 
 def slopes(prior, g, x, settings):
@@ -447,22 +449,51 @@ def test_shifts_that_cannot_be_are_refused():
     ]  # fmt: skip
 
 
-def given_root(prior, x, settings, root):
-    """∫ over the other node's height, summed over the three histories of three tips of one time."""
+def given_root(prior, x, settings, root, tips=(0.0, 0.0, 0.0)):
+    """∫ over the other node's height, summed over the three histories of three tips."""
     points, weights = np.polynomial.legendre.leggauss(40)
     total = 0.0
-    for _, _, genealogy in histories([0.0, 0.0, 0.0]):
-        for point, weight in zip(root * (points + 1) / 2, root * weights / 2):
-            total += weight * np.exp(prior.log_density(genealogy(point, root), np.array(x), settings))
+    for low, other, genealogy in histories(tips):
+        for a, b in pairwise([low, *[y for y in (other,) if y > low], root]):
+            for point, weight in zip(a + (b - a) * (points + 1) / 2, (b - a) * weights / 2):
+                total += weight * np.exp(prior.log_density(genealogy(point, root), np.array(x), settings))
     return total
 
 
+@pytest.mark.parametrize("tips", [(0.0, 0.0, 0.0), (0.0, 0.1, 0.6), (0.0, 0.5, 0.0)])
 @pytest.mark.parametrize("root", [0.7, 3.0])
-def test_uniform_ages_are_a_distribution_given_the_root(root):
+def test_uniform_ages_are_a_distribution_given_the_root(root, tips):
     prior = registered()["uniform"]
-    assert given_root(prior, [], np.zeros(0), root) == pytest.approx(1.0, rel=1e-12)
+    assert given_root(prior, [], np.zeros(0), root, tips) == pytest.approx(1.0, rel=1e-12)
     planted = replace(prior, log_density=lambda *a: prior.log_density(*a) - 1e-6 * a[0].heights[3])
-    assert given_root(planted, [], np.zeros(0), root) != pytest.approx(1.0, rel=1e-9)
+    assert given_root(planted, [], np.zeros(0), root, tips) != pytest.approx(1.0, rel=1e-9)
+
+
+def test_dated_clades_are_pieces_of_uniform_ages():
+    """Each as a tree of its own, in which those inside it are tips."""
+    prior = registered()["uniform"]
+    g, x, settings = drawn(prior, n_tips=12, seed=5)
+    inner = [x for x in range(12, 22) if (g.parent == x)[12:].any()]
+    g = g._replace(dated=np.array([inner[0], -1, 22, inner[-1]]))
+    assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
+    assert slope_error(prior, g, x, settings) < 4e-8
+    alone = prior.log_density(g._replace(dated=np.zeros(0, int)), x, settings)
+    assert abs(prior.log_density(g, x, settings) - alone) > 0.1
+
+
+@pytest.mark.parametrize("root", [0.9, 3.0])
+def test_ages_below_a_dated_clade_are_a_distribution(root):
+    """Three tips and an older one beside them: the clade's age is given, as is the root's."""
+    prior, age, total = registered()["uniform"], 0.8, 0.0
+    points, weights = np.polynomial.legendre.leggauss(20)
+    for parent in ([4, 4, 5, 6, 5, 6, -1], [4, 5, 4, 6, 5, 6, -1], [5, 4, 4, 6, 5, 6, -1]):
+        for point, weight in zip(age * (points + 1) / 2, age * weights / 2):
+            tree = dated_tree(np.array(parent), np.array([0, 0, 0, 0.4, point, age, root]))
+            g = Genealogy(tree.heights, tree.order, 4, np.zeros(0, np.int64), tree.parent, np.array([5]))
+            total += weight * np.exp(prior.log_density(g, np.zeros(0), np.zeros(0)))
+    assert total == pytest.approx(1.0, rel=1e-12)
+    undated = prior.log_density(g._replace(dated=g.groups), np.zeros(0), np.zeros(0))
+    assert undated != pytest.approx(prior.log_density(g, np.zeros(0), np.zeros(0)), rel=1e-3)
 
 
 def test_births_and_deaths_given_the_root_by_their_differential_equations():

@@ -20,13 +20,17 @@ from phloem.errors import InputError, require_choice
 class Genealogy(NamedTuple):
     """What a tree prior sees of a tree. heights: (N,), tips first; order: (N,) nodes by height, children
     before parents; n_tips: T; groups: (K,) int64 numbers of joinings that share a population size, from the
-    youngest on, of priors that have such; parent: (N,), -1 of the root."""
+    youngest on, of priors that have such; parent: (N,), -1 of the root. dated: nodes whose ages are given,
+    of clades that must be such and have an age; -1: none. pieces: (3N,) int64, for the compiled form to work
+    in."""
 
     heights: np.ndarray
     order: np.ndarray
     n_tips: int
     groups: np.ndarray
     parent: np.ndarray
+    dated: np.ndarray = np.zeros(0, np.int64)
+    pieces: np.ndarray = np.zeros(0, np.int64)
 
 
 LEVEL = "pop_size_1"

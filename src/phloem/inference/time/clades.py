@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
     """The record of all clades, and the densities of the ages that have one."""
     clades = model.clades
+    dated = [c.age is not None and not c.above and _wanted(c) == TOGETHER for c in clades]
     record = Calibrations(
         member=np.array([_kinds(c, model.taxa) for c in clades], np.uint8).reshape(-1, model.n_tips),
         size=np.array([len(c.taxa) for c in clades], np.int64),
@@ -28,6 +29,7 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
         fixed=np.array([c.age if isinstance(c.age, float) else np.nan for c in clades]),
         shift=np.array([c.offset for c in clades]),
         above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
+        dated=np.array(dated, np.uint8),
     )
     ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
     own = [(c.name, c.age) for c in clades if c.age is not None and not isinstance(c.age, float)]

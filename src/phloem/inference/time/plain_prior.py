@@ -57,10 +57,14 @@ def _terms(run: Run) -> Iterator[tuple[str, float]]:
         yield own.block, float(own.family.log_density(values[model.space.place(own.block)]))
     parameters = model.parameters
     x = np.concatenate([np.zeros(0), *(values[model.space.place(b.name)] for b in parameters.blocks)])
-    g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s], state.parent[s])
+    allowed, ancestors, dated = _known_clades(run, s)
+    if not allowed:
+        yield "the clades", -math.inf
+    g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s], state.parent[s], dated)
     yield "the tree", float(model.tree_prior.log_density(g, x, parameters.settings))
     yield from (("the branches' rates", value) for value in _of_clocks(run, s))
-    yield from (("the ages of clades", value) for value in _of_ages(run, s))
+    for clade, node in zip(model.clades, ancestors):
+        yield "the ages of clades", clade.log_density(heights[node] + model.above(clade, values))
     if model.trait is not None:
         tree = traits.Lineage(state.parent[s], state.left[s], state.right[s], state.order[s], heights)
         record = model.trait.record(model.space, model.trait_reference)
@@ -91,15 +95,12 @@ def _of_clocks(run: Run, s: int) -> Iterator[float]:
             yield 0.5 * math.log(length / rate) - rate * length - 0.5 * math.log(math.pi)
 
 
-def _of_ages(run: Run, s: int) -> Iterator[float]:
-    """Of calibrated clades' ages; -inf where taxa that must be together are not."""
+def _known_clades(run: Run, s: int) -> tuple[bool, np.ndarray, np.ndarray]:
+    """Whether taxa that must be together are, the common ancestors of all clades, and Genealogy.dated."""
     model, state = run.model, run.state
-    if not model.clades:
-        return
     order, ancestors = state.order[s], np.zeros(len(model.clades), np.int64)
-    counts = np.zeros((2, len(order)), np.int64)
-    known = calibrations(model)[0]
-    if not set_ancestors(state.left[s], state.right[s], order, known, model.n_tips, counts, ancestors):
-        yield -math.inf
-    for clade, node in zip(model.clades, ancestors):
-        yield clade.log_density(state.heights[s, node] + model.above(clade, state.values[s]))
+    if not model.clades:
+        return True, ancestors, ancestors
+    known, counts = calibrations(model)[0], np.zeros((2, len(order)), np.int64)
+    allowed = set_ancestors(state.left[s], state.right[s], order, known, model.n_tips, counts, ancestors)
+    return allowed, ancestors, np.where(known.dated == 1, ancestors, -1)

@@ -341,8 +341,7 @@ def time_scratch(
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
     keys = np.zeros(n, np.uint64)
     keys[: data.n_tips] = tip_keys(data.n_tips)
-    square = data.recipes.base.shape[1] ** 2
-    n_clocks = len(data.clock.rate)
+    square, n_clocks = data.recipes.base.shape[1] ** 2, len(data.clock.rate)
     vectors = [np.zeros((1 + n_clocks) * n + m) for _ in range(5)]
     return TimeScratch(
         cell=cells.forest.scratch(),
@@ -364,6 +363,8 @@ def time_scratch(
         by_value=np.zeros(state.values.shape[1]),
         counts=np.zeros((2, n), np.int64),
         ancestors=np.zeros(len(data.calibrations.size), np.int64),
+        dated=np.full(len(data.calibrations.size), -1),
+        pieces=np.zeros(3 * n, np.int64),
         ages=np.zeros(len(data.calibrations.size)),
         edges=np.zeros(2 * n, np.int64),
         stack=np.zeros(2 * n, np.int64),

@@ -24,7 +24,7 @@ _WALK = Walk(
     0.0, 0, _I, _I, _X, _X, _I, _I,
 )  # fmt: skip
 
-TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I, _I), _X, _X, _X, _X)
+TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I, _I, _I, _I), _X, _X, _X, _X)
 """density of density/tree_priors: (genealogy, x, settings, by_height, by_number)."""
 DEVIATIONS = ByAddress(_I, _X, _X, _X, _X, _X, _X)
 """Of density/deviations.py: (parent, heights, deviations, numbers, by_deviation, by_height, by_number)."""

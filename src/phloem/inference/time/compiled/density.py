@@ -48,8 +48,11 @@ def prior_of(data, state, scratch, slot):
     total = log_prior(data.priors, values)
     if not total > -math.inf:
         return total
+    if data.calibrations.size.shape[0] > 0 and not _set_ancestors(data, state, scratch, slot):
+        return -math.inf
     heights, order = state.heights[slot], state.order[slot]
-    g = Genealogy(heights, order, data.n_tips, state.groups[slot], state.parent[slot])
+    groups, parent = state.groups[slot], state.parent[slot]
+    g = Genealogy(heights, order, data.n_tips, groups, parent, scratch.dated, scratch.pieces)
     first, end = data.tree_first, data.tree_first + data.tree_size
     own = (g, values[first:end], data.tree_settings, by_height, by_value[first:end])
     tree = log_tree_prior(data.tree_density, own)
@@ -108,14 +111,20 @@ def _clock_prior(data, state, scratch, slot):
 
 
 @uncounted
+def _set_ancestors(data, state, scratch, slot):
+    """Whether taxa that must be together are; sets which nodes have ages that are known."""
+    known, left, right, order = data.calibrations, state.left[slot], state.right[slot], state.order[slot]
+    found = set_ancestors(left, right, order, known, data.n_tips, scratch.counts, scratch.ancestors)
+    for c in range(known.size.shape[0]):
+        scratch.dated[c] = scratch.ancestors[c] if known.dated[c] == 1 else -1
+    return found
+
+
+@uncounted
 def _known_ages(data, state, scratch, slot):
-    """Of the ages of calibrated clades; -inf where taxa that must be together are not."""
+    """Of the ages of calibrated clades, _set_ancestors having found these."""
     known, ages, total = data.calibrations, scratch.ages, 0.0
-    heights, left, right = state.heights[slot], state.left[slot], state.right[slot]
-    if not set_ancestors(
-        left, right, state.order[slot], known, data.n_tips, scratch.counts, scratch.ancestors
-    ):
-        return -math.inf
+    heights = state.heights[slot]
     for c in range(known.size.shape[0]):
         ages[c] = heights[scratch.ancestors[c]] - known.shift[c]
         if known.fixed[c] == known.fixed[c] and ages[c] != known.fixed[c]:

@@ -40,7 +40,7 @@ def size_field(p):
 def _fit(p, numbers, first, end):
     for i in range(numbers.shape[0]):
         p.field.x[i] = numbers[i]
-    g = Genealogy(p.heights, p.order, p.n_tips, p.groups, p.parent)
+    g = Genealogy(p.heights, p.order, p.n_tips, p.groups, p.parent, p.stack, p.stack)  # the last are not read
     return fit(p.field, g, p.power[0], first, end)
 
 
