@@ -25,6 +25,7 @@ from phloem.io.alignment import (
     require_stop_codons,
 )
 from phloem.io.alignment_text import PhylipLayout
+from phloem.io.beast_xml import BEAST_FORMAT
 from phloem.io.character_rows import CharacterRows
 from phloem.io.partition_words import plain_sets
 from phloem.io.partitions import listed_partitions
@@ -161,30 +162,36 @@ def _coding(options: DataOptions) -> Coding:
     return Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
 
 
+def _columns_in_sets(characters: CharacterRows) -> np.ndarray:
+    """How many of the file's sets of columns hold each column; none where one cannot be read."""
+    named, n_sites = plain_sets(characters.charsets), characters.n_sites
+    try:
+        sets = [parse_sites(one, n_sites, named) for one in named.values()]
+    except InputError:  # one that nobody asked for
+        sets = []
+    return np.bincount(np.concatenate([np.zeros(0, int), *sets]), minlength=n_sites)
+
+
 def _are_divided(characters: CharacterRows) -> bool:
     """Whether several sets of columns of the file hold each column once."""
-    named = plain_sets(characters.charsets)
-    if len(named) < 2:
-        return False
-    try:
-        sets = [parse_sites(one, characters.n_sites, named) for one in named.values()]
-    except InputError:  # one that nobody asked for
-        return False
-    return np.array_equal(np.sort(np.concatenate(sets)), np.arange(characters.n_sites))
+    return len(plain_sets(characters.charsets)) > 1 and bool((_columns_in_sets(characters) == 1).all())
 
 
 def _tell_of_parts(characters: CharacterRows) -> None:
-    """That the file's sets of columns would be parts, where they divide all of it."""
+    """That the file's sets of columns would be parts, where they divide all of it; that all columns are
+    read, where the analysis of a BEAST file is of some."""
     named = characters.charsets
+    shown = ", ".join(list(named)[:3]) + (", …" if len(named) > 3 else "")
+    file = shown_file(characters.source.file or "the alignment")
+    within = _columns_in_sets(characters)
     if _are_divided(characters):
-        shown = ", ".join(list(named)[:3]) + (", …" if len(named) > 3 else "")
-        file = shown_file(characters.source.file or "the alignment")
-        warnings.warn(
-            f"{file}: its {len(named)} sets of columns ({shown}) are read as one; --partitions declared "
-            "makes parts of them",
-            InputWarning,
-            stacklevel=3,
+        told = (
+            f"its {len(named)} sets of columns ({shown}) are read as one; --partitions declared makes parts"
         )
+        warnings.warn(f"{file}: {told} of them", InputWarning, stacklevel=3)
+    elif characters.format_name == BEAST_FORMAT and within.any() and not within.all():
+        told = f"all columns are read, also those in none of its sets; --sites takes these: {shown}"
+        warnings.warn(f"{file}: {told}", InputWarning, stacklevel=3)
 
 
 def without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from phloem.errors import InputError
+import numpy as np
+
+from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.source_text import SourceText
 
 _DEEPEST = 200
+_READ = {"taxa", "taxon", "date", "alignment", "data", "sequence", "patterns", "mergePatterns", "trait"}
+_SHOWN = 12
 
 
 @dataclass
@@ -79,3 +84,16 @@ def parsed(source: SourceText) -> Element:
             hint="Write the file again.",
         ) from None  # fmt: skip
     return top
+
+
+def tell_unread(root: Element, source: SourceText) -> None:
+    """A warning that lists what else the file says."""
+    top = next((one for one in root.children if one.name == "beast"), root)
+    other = np.unique([one.name for one in top.children if one.name not in _READ]).tolist()
+    if other:
+        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+        listed = f"{', '.join(name[:40] for name in other[:_SHOWN])}{more}"
+        file = shown_file(source.file or "the file")
+        read = "alignment, sets of columns, taxa, dates and traits"
+        told = f"{file}: of a BEAST file, {read} are read; not {listed}"
+        warnings.warn(told, InputWarning, stacklevel=1)  # from one place, so that it is told once a file

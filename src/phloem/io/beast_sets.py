@@ -8,8 +8,10 @@ and several of them in one `<mergePatterns id="CP12.patterns">`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 
+from phloem.errors import InputWarning, shown_file
 from phloem.io.beast_elements import Element
 from phloem.io.source_text import SourceText
 
@@ -34,13 +36,50 @@ def column_sets(root: Element, source: SourceText) -> dict[str, dict[str, str]]:
     return found
 
 
+def check_counting(root: Element, alignments: Sequence[Element], source: SourceText) -> None:
+    """InputError where BEAST 2 counts columns of these alignments otherwise than once each: by weights, with
+    constant ones besides, or without those that do not vary. A warning where it conditions on some."""
+    named = {one.attributes.get("id", "") for one in alignments}
+    filtered = [element for element in root.everything() if _is_filtered(element)]
+    for element in (*alignments, *(one for one in filtered if _filtered_from(one) in named)):
+        at = element.attributes
+        constant = any(
+            "constantSiteWeights" in (one.name, one.attributes.get("name")) for one in element.children
+        )
+        if constant or "constantSiteWeights" in at:
+            told = "columns are not counted, besides those there are, as constantSiteWeights has them"
+            hint = "Add as many constant columns to the alignment, or take it out to leave them uncounted."
+            raise source.error(told, element.offset, hint=hint)
+        if at.get("weights", "").strip() or at.get("strip") == "true":
+            told = "columns count once each, whatever weights and strip say of them"
+            hint = "Write every column as often as it counts, and take weights and strip out."
+            raise source.error(told, element.offset, hint=hint)
+        if at.get("ascertained") == "true":
+            told = "columns that the analysis is conditional on (ascertained) are read as data"
+            hint = "leave them out by --sites, and say +ASC in --model"
+            file = shown_file(source.file or "the file")
+            warnings.warn(f"{file}:{element.line}: {told}: {hint}", InputWarning, stacklevel=4)
+    for sequence in (one for alignment in alignments for one in alignment.every("sequence")):
+        if sequence.attributes.get("uncertain") == "true":
+            told, hint = "sequences of probabilities (uncertain) are not read", "Give characters."
+            raise source.error(told, sequence.offset, taxon=sequence.attributes.get("taxon"), hint=hint)
+
+
+def _is_filtered(element: Element) -> bool:
+    return element.attributes.get("spec", "").endswith("FilteredAlignment")
+
+
+def _filtered_from(element: Element) -> str:
+    """The id of the alignment that a filter chooses columns of."""
+    inside = next((one.attributes.get("idref") for one in element.every("data")), None)
+    return (element.attributes.get("data") or inside or "").removeprefix("@")
+
+
 def _filtered(root: Element) -> Iterator[tuple[Element, str, str]]:
     for element in root.everything():
         text = element.attributes.get("filter")
-        if text and element.attributes.get("spec", "").endswith("FilteredAlignment"):
-            inside = next((one.attributes.get("idref") for one in element.every("data")), None)
-            alignment = (element.attributes.get("data") or inside or "").removeprefix("@")
-            yield element, alignment, ", ".join(_columns(piece) for piece in text.split(","))
+        if text and _is_filtered(element):
+            yield element, _filtered_from(element), ", ".join(_columns(piece) for piece in text.split(","))
 
 
 def _columns(piece: str) -> str:

@@ -17,11 +17,13 @@ import numpy as np
 
 from phloem.data.dates import TipDates
 from phloem.errors import InputError, InputWarning, count_of, shown_file
-from phloem.io.beast_xml import is_beast, read_beast_dates
+from phloem.io.beast_traits import read_beast_dates
+from phloem.io.beast_xml import is_beast
 from phloem.io.date_text import UNKNOWN, DateRange, parse_date
 from phloem.io.dates import USUAL, DateReading, date_of, dates_record
 from phloem.io.input_file import first_bytes
 from phloem.io.source_text import SourceText, read_source
+from phloem.tree.match import folded
 
 Line = tuple[int, list[str]]  # its number, its fields
 
@@ -66,6 +68,19 @@ def carries_dates(file: str) -> bool:
     return is_beast(text) and _BEAST_DATE.search(text) is not None
 
 
+def _date_the_living(
+    of_file: dict[str, tuple[int, DateRange]], wanted: tuple[str, ...], source: SourceText
+) -> None:
+    """As in BEAST, taxa without an age are of the present where others have one; which is told."""
+    known = {folded(name) for name in of_file}
+    living = [name for name in wanted if folded(name) not in known]
+    if living and len(living) < len(wanted):
+        of_file.update((name, (0, DateRange(0.0, 0.0))) for name in living)
+        told = f"{len(living):,} of {len(wanted):,} taxa have no age and are taken to be of the present, as"
+        file = shown_file(source.file or "the file")
+        warnings.warn(f"{file}: {told} '{living[0]}'", InputWarning, stacklevel=3)
+
+
 def dates_from_table(
     source: SourceText | str, taxa: Iterable[str] | None = None, reading: DateReading = USUAL
 ) -> TipDates:
@@ -74,6 +89,8 @@ def dates_from_table(
     wanted = None if taxa is None else tuple(taxa)
     if is_beast(source.text):
         of_file, ages = read_beast_dates(source)
+        if ages and wanted is not None:
+            _date_the_living(of_file, wanted, source)
         return dates_record(of_file, wanted, reading, ages, source.file)
     lines = list(table_lines(source))
     columns = _columns(lines, source, wanted, reading)

@@ -14,7 +14,8 @@ import numpy as np
 
 from phloem.data.traits import TipTraits
 from phloem.errors import InputError, InputWarning, shown_file
-from phloem.io.beast_xml import is_beast, read_beast_traits
+from phloem.io.beast_traits import read_beast_traits
+from phloem.io.beast_xml import is_beast
 from phloem.io.date_table import Line, table_lines, unquoted
 from phloem.io.source_text import SourceText, read_source
 

@@ -139,6 +139,9 @@ def test_a_files_own_partition_or_sets_are_declared_parts(tmp_path, monkeypatch)
         columns(beast, partition_name="p")
     with pytest.warns(InputWarning, match="its 2 sets of columns .p1, p2. are read as one"):
         alignment_of(DataOptions(str(beast)))
-    beast.write_text(beast.read_text().replace("2::2", "2-9"))
+    beast.write_text(beast.read_text().replace("2::2", "4"))
+    with pytest.warns(InputWarning, match="also those in none of its sets; --sites takes these: p1, p2"):
+        alignment_of(DataOptions(str(beast)))
+    beast.write_text(beast.read_text().replace('"4"', '"2-9"'))
     with pytest.raises(InputError, match=r"x\.xml.*column"):
         columns(beast)

@@ -78,8 +78,50 @@ def test_units_and_directions():
         BEAST_2.replace("traitname", 'dateFormat="yyyy-M-dd" traitname').replace("1982.0", "1982-1-1")
     )
     assert written.lower[0] == 1982.0
-    with pytest.warns(InputWarning, match="precision of a date is not read: 'd'"):
-        dates_from_table(BEAST_1.replace('"1994"', '"1994" precision="1.0"'))
+
+
+def test_dates_that_are_sampled_have_the_limits_of_their_uncertainty():
+    uncertain = BEAST_1.replace('"1994"', '"1994" precision="6.0"').replace("years", "months")
+    with pytest.warns(InputWarning, match="count as exact, as that of 'd'"):
+        assert dates_from_table(uncertain).upper[2] == 1994 / 12
+    sampled = uncertain.replace("<mcmc", '<treeModel><leafHeight taxon="d"/></treeModel><mcmc')
+    with pytest.warns(InputWarning) as told:
+        found = dates_from_table(sampled)
+    assert found.lower[2] == 1994 / 12 and found.upper[2] == 2000 / 12
+    assert next(str(one.message) for one in told).startswith("the file: its dates are in months; here ages")
+    older = dates(sampled.replace("forwards", "backwards"))
+    assert older.lower[2] == -2000 / 12 and older.upper[2] == -1994 / 12
+    with pytest.warns(InputWarning, match="sampled without one, count as exact, as that of 'a'"):
+        dates_from_table(sampled.replace('taxon="d"', 'taxon="a"'))
+    with pytest.warns(InputWarning, match="tipsonly"):
+        dates_from_table(BEAST_2.replace("</run>", '<distribution tipsonly="true"/></run>'))
+
+
+def test_dates_that_are_named_or_written_otherwise():
+    named = '<beast><date id="first" value="07/05/1990" units="years"/>'
+    written = dates(BEAST_1.replace("<beast>", named).replace('value="1982.0"', 'idref="first"'))
+    assert written.lower[0] == pytest.approx(1990 + 126 / 365)
+    for text, told in (('idref="last"', "no date is called 'last'"), ('origin="1/1/1990"', "from an origin")):
+        with pytest.raises(InputError, match=told):
+            dates(BEAST_1.replace('value="1982.0"', f'value="1982.0" {text}'))
+    for form in ("d/M/yyyy", "dd.MM.yyyy", "yyyy-M-dd"):
+        year_last = "7/5/1982" if form[0] == "d" else "1982-5-7"
+        year_last = year_last.replace("/", "." if "." in form else "/")
+        text = BEAST_2.replace("traitname", f'dateFormat="{form}" traitname').replace(
+            "a=1982.0", f"a={year_last}"
+        )
+        assert dates(text).lower[0] == pytest.approx(1982 + 126 / 365), form
+    for form in ("yy-M-d", "d MMM yyyy", "yyyy'T'M", "M-d"):
+        with pytest.raises(InputError, match="are not read"):
+            dates(BEAST_2.replace("traitname", f'dateFormat="{form}" traitname'))
+
+
+def test_taxa_without_an_age_are_of_the_present():
+    ages = BEAST_2.replace('"date"', '"age"').replace("b c=1990.5, ", "")
+    with pytest.warns(InputWarning, match="1 of 3 taxa have no age .* as 'b c'"):
+        assert dates_from_table(ages, ["a", "b c", "d"]).upper.tolist() == [-1982.0, 0.0, -1994.0]
+    with pytest.raises(InputError, match="1 of 3 taxa have no date"):
+        dates_from_table(BEAST_2.replace("b c=1990.5, ", ""), ["a", "b c", "d"])
 
 
 @pytest.mark.parametrize(
@@ -197,6 +239,40 @@ def test_filters_and_patterns_are_sets_of_columns(tmp_path):
     path.write_text(two.replace("2::3", "2::x"))
     with pytest.raises(InputError, match="2::x"):
         read_characters(path, "all")
+
+
+@pytest.mark.parametrize(
+    "old, new, line, told",
+    [
+        ("<data id", '<data weights="1,2" id', 1, "weights and strip"),
+        ('filter="3:', 'strip="true" filter="3:', 5, "weights and strip"),
+        ('filter="3:', 'constantSiteWeights="1 2 3 4" filter="3:', 5, "constantSiteWeights"),
+        (
+            '<data idref="dna"/></al',
+            '<data idref="dna"/><constantSiteWeights/></al',
+            3,
+            "constantSiteWeights",
+        ),
+        ('taxon="b"', 'taxon="b" uncertain="true"', 2, "of probabilities"),
+    ],
+)
+def test_columns_that_count_otherwise_are_no_plain_data(old, new, line, told, tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text(FILTERED.replace(old, new))
+    with warnings.catch_warnings(), pytest.raises(InputError, match=told) as error:
+        warnings.simplefilter("ignore", InputWarning)
+        read_characters(path)
+    assert error.value.line == line and error.value.hint
+
+
+@pytest.mark.filterwarnings("ignore:.*of a BEAST file")
+def test_columns_that_an_analysis_is_conditional_on_are_told_of(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text(FILTERED.replace('data="@rna"', 'data="@rna" weights="2"'))
+    assert read_characters(path).n_sites == 10  # the weights are of another alignment
+    path.write_text(FILTERED.replace('<data id="dna"', '<data ascertained="true" excludeto="1" id="dna"'))
+    with pytest.warns(InputWarning, match=r"x.xml:1: columns that .* --sites"):
+        read_characters(path)
 
 
 def dates_of_more(reading: DateReading):
