@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import SPLIT_TABLES, write_split_tables
 from phloem.analysis.trace_view import is_trace, read_trace_files
 from phloem.analysis.tree_runs import TreeRuns, read_tree_runs
-from phloem.errors import STANDARD_INPUT, InputError, require_choice
+from phloem.errors import STANDARD_INPUT, InputError, InputWarning, require_choice
 from phloem.inference.mcmc.convergence import Diagnosis, split_presence
 from phloem.inference.mcmc.samples import choices_of
 from phloem.inference.mcmc.settings import Convergence
@@ -140,8 +141,9 @@ def _check(settings: SummariseSettings) -> None:
 
 def sampled_files(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Files of trees and of traces: those named, told by their content; of a name that is no file, those that
-    begin with it as phloem (.run1.t, .run1.p; .run1.trees, .run1.log), MrBayes (.t, .p of one run) and BEAST
-    (.trees, .log) call them. InputError where there are none."""
+    begin with it as phloem (.run1.t, .run1.p; .run1.trees, .run1.log), MrBayes (.t, .p of one run), RevBayes
+    (_run_1.trees, _run_1.log) and BEAST (.trees, .log) call them. InputError where there are none, and for a
+    file that is meant twice."""
     trees: list[str] = []
     traces: list[str] = []
     for name in names:
@@ -157,15 +159,27 @@ def sampled_files(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...
             )
         trees += of_trees
         traces += of_traces
+    _refuse_twice([*trees, *traces])
     return tuple(trees), tuple(traces)
 
 
+def _refuse_twice(files: Sequence[str]) -> None:
+    """A run beside itself agrees with itself, which says nothing."""
+    places = [os.path.realpath(file) for file in files]
+    for file, place in zip(files, places):
+        if file != STANDARD_INPUT and places.count(place) > 1:
+            raise InputError("this file is given twice", file=file, hint="Name every run once.")
+
+
 def _of_prefix(prefix: str, endings: tuple[str, ...]) -> list[str]:
-    """PREFIX.run1.x, PREFIX.run2.x, …, or PREFIX.x, of the first ending that has files."""
+    """PREFIX.run1.x, PREFIX.run2.x, …, PREFIX_run_1.x, … or PREFIX.x, of the first ending that has files."""
     for ending in endings:
         found: list[str] = []
-        while Path(path := f"{prefix}.run{len(found) + 1}.{ending}").exists():
-            found.append(path)
+        for run in (".run", "_run_"):
+            while Path(path := f"{prefix}{run}{len(found) + 1}.{ending}").exists():
+                found.append(path)
+            if found:
+                break
         alone = f"{prefix}.{ending}"
         if found or Path(alone).exists():
             return found or [alone]
@@ -195,12 +209,19 @@ def _of_trees(settings: SummariseSettings, runs: TreeRuns) -> TreeSampleSummary:
 
 def summarised_numbers(files: Sequence[str], burn_in: float, mass: float) -> ReportNumbers:
     """Of traces, one a run. Runs of unequal length are as long as the shortest for it, their last samples.
-    Columns that hold the number of a model (gtrsubmodel) have no mean, and are left out."""
+    Columns that hold the number of a model (gtrsubmodel) have no mean, and are left out; those with a sample
+    after the burn-in that is no finite number are left out with a warning."""
     traces = read_trace_files(files)
-    kept = [i for i, name in enumerate(traces.names) if not choices_of(name)]
+    least = min(len(v) - int(burn_in * len(v)) for v in traces.values)
+    first = [len(v) - least for v in traces.values]
+    finite = np.isfinite(np.stack([v[k:] for v, k in zip(traces.values, first)]))
+    for i in np.flatnonzero(~finite.all(axis=(0, 1))):
+        told = (
+            f"in {np.sum(~finite[:, :, i]):,} samples after the burn-in {traces.names[i]} is no finite number"
+        )
+        warnings.warn(f"{told}; it is left out", InputWarning, stacklevel=2)
+    kept = [i for i, name in enumerate(traces.names) if finite[:, :, i].all() and not choices_of(name)]
     names, values = tuple(traces.names[i] for i in kept), tuple(v[:, kept] for v in traces.values)
-    least = min(len(v) - int(burn_in * len(v)) for v in values)
-    first = [len(v) - least for v in values]
     draws = np.stack([v[k:] for v, k in zip(values, first)])
     return ReportNumbers(trace_summary(names, draws, mass), traces.generations, values, first)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from phloem.analysis.json_record import plain
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.inference.mcmc.samples import choices_of
 from phloem.io.input_file import first_bytes, input_stream
+from phloem.io.tree_table import RUN, tree_table
+from phloem.io.trees import HEAD
 from phloem.summary.trace import trace_summary
 
 LEAST_DRAWS = 4  # a run, for a summary
@@ -43,20 +46,28 @@ def read_traces(prefix: str) -> Traces | None:
 
 
 def read_trace_files(files: Sequence[str]) -> Traces:
-    """Traces of MrBayes, BEAST 1 and 2 and phloem, a file a run: the columns that all of them have and that
-    are numbers. InputError for a file that is no trace, and for files without a common column."""
+    """Traces of MrBayes, BEAST 1 and 2, RevBayes and phloem, a file a run, or one with several runs that
+    RevBayes' Replicate_ID tells apart: the columns that all of them have and that hold numbers.
+
+    Numbers that are not finite, and words among numbers, stay NaN or infinite. InputError for a file that is
+    no trace, and for files without a common column of numbers; a warning names columns that not all have.
+    """
     found = []
     for file in files:
         one = _read_columns(file)
         if one is None or not len(one[1]):
             raise InputError("this trace has no sample yet", file=file, hint="Wait for the first ones.")
-        found.append(one)
+        found += _runs_of(*one)
     common = [name for name in found[0][0] if all(name in names for names, _, _ in found)]
     if not common:
         told = f"{files[0]} and {files[-1]} have no column in common"
         raise InputError(told, hint="Give runs of one analysis.")
+    _tell_left_out([names for names, _, _ in found], common)
     values = [table[:, [names.index(name) for name in common]] for names, _, table in found]
-    numbers = [k for k in range(len(common)) if all(np.isfinite(table[:, k]).all() for table in values)]
+    numbers = [k for k in range(len(common)) if all(np.isfinite(table[:, k]).any() for table in values)]
+    if not numbers:
+        hint = "Name a file with numbers; histories of characters and sets are not summarised."
+        raise InputError("no column of this trace holds numbers", file=files[0], hint=hint)
     return Traces(
         tuple(common[k] for k in numbers),
         tuple(generations for _, generations, _ in found),
@@ -64,13 +75,38 @@ def read_trace_files(files: Sequence[str]) -> Traces:
     )
 
 
+Columns = tuple[tuple[str, ...], np.ndarray, np.ndarray]
+
+
+def _runs_of(names: tuple[str, ...], generations: np.ndarray, table: np.ndarray) -> list[Columns]:
+    """The runs that RevBayes has put into one file, without the column that tells them apart."""
+    if RUN not in names:
+        return [(names, generations, table)]
+    k = names.index(RUN)
+    others = [i for i in range(len(names)) if i != k]
+    kept = tuple(names[i] for i in others)
+    rows = [table[:, k] == run for run in dict.fromkeys(table[:, k].tolist())]
+    return [(kept, generations[row], table[row][:, others]) for row in rows]
+
+
+def _tell_left_out(all_names: Sequence[tuple[str, ...]], common: Sequence[str]) -> None:
+    some = [name for name in dict.fromkeys(sum(all_names, ())) if name not in common]
+    if some:
+        rest = f" and {len(some) - 6:,} more" if len(some) > 6 else ""
+        told = f"columns that not every run has are left out: {', '.join(some[:6])}{rest}"
+        warnings.warn(told, InputWarning, stacklevel=4)
+
+
 def is_trace(file: str) -> bool:
     """Whether a file begins as a trace does: comments, then names with tabs between, no tree."""
-    lines = first_bytes(file, 1 << 16).decode("utf-8", "replace").splitlines()
+    head = first_bytes(file, HEAD).decode("utf-8", "replace")
+    if tree_table(head, file) is not None:
+        return False
+    lines = head.splitlines()
     if lines and lines[0].strip().upper() == "#NEXUS":
         return False
-    head = next((line for line in lines if line.strip() and line[:1] not in "[#"), "")
-    return "\t" in head and "(" not in head.split("\t")[0]
+    first = next((line for line in lines if line.strip() and line[:1] not in "[#"), "")
+    return "\t" in first and "(" not in first.split("\t")[0]
 
 
 def _read_columns(file: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray] | None:

@@ -39,7 +39,7 @@ def summarise(
     report: str | None = typer.Option(None, help="Page of HTML: numbers, traces, tree, splits."),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
-    """Summarise samples of phloem, MrBayes and BEAST: trees, numbers, and how runs agree."""
+    """Summarise samples of phloem, MrBayes, BEAST and RevBayes: trees, numbers, and how runs agree."""
     import sys
 
     from phloem.analysis.outputs import STDOUT

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.input_file import first_bytes, input_size, input_stream
 from phloem.io.source_text import SourceText, decode
-from phloem.io.trees import parse_trees
-from phloem.tree.match import match_taxa
+from phloem.io.tree_table import TreeTable, tree_table
+from phloem.io.trees import CUT_SHORT, HEAD, parse_trees
 from phloem.tree.sample import TreeSample, sample_of_trees
 
 LARGE = 64 << 20  # bytes of a file that is read in batches
@@ -31,22 +32,27 @@ def is_large(path: str) -> bool:
 
 @dataclass(frozen=True)
 class TreeStream:
-    """A file with n_trees trees, a line each, NEXUS or Newick. head: what stands before the first one, b"" of
-    Newick; first_line: the number of lines of it."""
+    """A file with n_trees trees of one run, a line each: NEXUS, Newick or a table. head: what stands before
+    the first one, b"" but of NEXUS; first_line: the number of lines of it. table: how trees stand in a table,
+    and run: whose they are."""
 
     path: str
     n_trees: int
-    head: bytes
-    first_line: int
+    head: bytes = b""
+    first_line: int = 0
+    table: TreeTable | None = None
+    run: str = ""
 
-    def batches(self, first: int = 0) -> Iterator[tuple[int, TreeSample]]:
-        """The trees from number `first` on: the number of a batch's first tree, and the batch."""
-        taxa: tuple[str, ...] | None = None
+    def batches(
+        self, first: int = 0, taxa: tuple[str, ...] | None = None
+    ) -> Iterator[tuple[int, TreeSample]]:
+        """The trees from number `first` on: the number of a batch's first tree, and the batch. taxa: the
+        order of the tips, else that of the first tree."""
         held: list[bytes] = []
         size, number, begun, at = 0, 0, first, 0
-        for line_number, line in _tree_lines(self.path, bool(self.head)):
-            number += 1
-            if number <= first:
+        for line_number, line, run in _tree_lines(self.path, bool(self.head), self.table):
+            number += run == self.run
+            if number <= first or run != self.run:
                 continue
             at = at or line_number
             line = line if b"'" in line else _NOTES.sub(b"", line)  # annotations are not looked at
@@ -63,21 +69,30 @@ class TreeStream:
         text = decode(head + b"".join(lines) + (b"end;\n" if head else b""), self.path)
         try:
             trees = parse_trees(SourceText(text, self.path))
+            if len(trees) != len(lines):
+                raise _not_a_tree_a_line(self.path)
+            sample = sample_of_trees(trees)
+            return sample if taxa is None else sample.ordered_as(taxa)
         except InputError as error:
             before = self.first_line if head else 0
             if error.line is not None and error.line > before:
                 error.line += line - before - 1
+            error.file = error.file or self.path
             raise
-        if len(trees) != len(lines):
-            raise _not_a_tree_a_line(self.path)
-        return sample_of_trees(trees if taxa is None else [match_taxa(tree, taxa) for tree in trees])
 
 
-def tree_stream(path: str) -> TreeStream:
-    """Look through a file once. InputError for one without trees, or whose trees are not a line each."""
+def tree_streams(path: str) -> list[TreeStream]:
+    """Look through a file once: its runs, several only of a table that says of which run a tree is.
+
+    InputError for one without trees, or whose trees are not a line each. A last line that was cut short is
+    left out with a warning.
+    """
     begins = first_bytes(path, 6).upper() == b"#NEXUS"
-    n_trees = sum(1 for _ in _tree_lines(path, begins))
-    if n_trees == 0:
+    table = tree_table(first_bytes(path, HEAD).decode("utf-8", "replace"), path)
+    counts: dict[str, int] = {}
+    for _, _, run in _tree_lines(path, begins, table, warned=True):
+        counts[run] = counts.get(run, 0) + 1
+    if not counts:
         raise InputError("this file contains no tree", file=path, hint="Give a file of sampled trees.")
     head: list[bytes] = []
     if begins:
@@ -88,14 +103,27 @@ def tree_stream(path: str) -> TreeStream:
                 if in_block and _TREE.match(line):
                     break
                 head.append(line)
-    return TreeStream(path, n_trees, b"".join(head), len(head))
+    text = b"".join(head)
+    return [TreeStream(path, n, text, len(head), table, run) for run, n in counts.items()]
 
 
-def _tree_lines(path: str, nexus: bool) -> Iterator[tuple[int, bytes]]:
-    """Line number, from 1, and line of every tree."""
+def _tree_lines(
+    path: str, nexus: bool, table: TreeTable | None, warned: bool = False
+) -> Iterator[tuple[int, bytes, str]]:
+    """Line number, from 1, line and run of every tree."""
     in_block, blocks = not nexus, 0
     with input_stream(path) as stream:
         for number, line in enumerate(stream, 1):
+            run = ""
+            if not line.endswith((b"\n", b";")) and (table or not nexus or _TREE.match(line)):
+                _tell_cut_short(path, number, warned)
+                return
+            if table is not None:
+                if number <= table.first_line or not line.strip():
+                    continue
+                row = line.rstrip(b"\r\n").decode("utf-8", "replace")
+                tree, _, run = table.fields(row, number, path)
+                line = f"{tree}\n".encode()
             if nexus and _BEGIN.match(line):
                 in_block, blocks = True, blocks + 1
                 if blocks > 1:
@@ -110,7 +138,12 @@ def _tree_lines(path: str, nexus: bool) -> Iterator[tuple[int, bytes]]:
             elif in_block and (_TREE.match(line) if nexus else line.strip()):
                 if not line.rstrip().endswith(b";"):
                     raise _not_a_tree_a_line(path, number)
-                yield number, line if line.endswith(b"\n") else line + b"\n"
+                yield number, line if line.endswith(b"\n") else line + b"\n", run
+
+
+def _tell_cut_short(path: str, line: int, warned: bool) -> None:
+    if warned:
+        warnings.warn(f"{shown_file(path)}, line {line}: {CUT_SHORT}", InputWarning, stacklevel=4)
 
 
 def _not_a_tree_a_line(path: str, line: int | None = None) -> InputError:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.newick import parse_newick, trees_of
 from phloem.io.newick_text import Spans, clean_text, protected_spans, write_newick
 from phloem.io.nexus import (
@@ -28,6 +29,7 @@ from phloem.io.nexus_matrix import read_rows
 from phloem.io.nexus_names import read_dimension, taxa_block, taxon_labels
 from phloem.io.output_file import write_file
 from phloem.io.source_text import SourceText, read_source
+from phloem.io.tree_table import newick_of_table, tree_table
 from phloem.tree.match import folded
 from phloem.tree.sample import TreeSample, sample_of_trees
 from phloem.tree.tree import Tree
@@ -36,6 +38,10 @@ from phloem.tree.tree import Tree
 
 
 _NUMBERED_TIP = re.compile(r"[(,]\s*\d+\s*[:,)\[]")
+HEAD = 1 << 16  # characters by which a text is known
+CUT_SHORT = "the last tree was cut short, and is left out"
+_TREE_COMMAND = re.compile(r"\s*u?tree\b", re.IGNORECASE)
+_NEWICK = re.compile(r"\s*[(\[]")
 _NAME = re.compile(r"""'((?:[^']|'')*)'|"([^"]*)"|([^\s=\[\]'";]+)""")
 
 
@@ -158,7 +164,7 @@ def _header(source: SourceText, command: Command) -> tuple[str | None, int]:
 
 
 def read_trees(path: str | os.PathLike[str], *, allow_negative: bool = False) -> list[Tree]:
-    """Every tree of a Newick or NEXUS file, in order.
+    """Every tree of a Newick or NEXUS file, or of a table as RevBayes writes it, in order.
 
     Trees of the same taxa share one order of tips. Raises InputError with line and column for anything wrong.
     """
@@ -167,7 +173,19 @@ def read_trees(path: str | os.PathLike[str], *, allow_negative: bool = False) ->
 
 def parse_trees(text: str | SourceText, *, allow_negative: bool = False) -> list[Tree]:
     """The same for a text in memory."""
-    source = text if isinstance(text, SourceText) else SourceText(text)
+    return _trees_and_runs(text if isinstance(text, SourceText) else SourceText(text), allow_negative)[0]
+
+
+def _trees_and_runs(source: SourceText, allow_negative: bool = False) -> tuple[list[Tree], list[str]]:
+    """Trees, and of a table the run of each; [] otherwise."""
+    table = tree_table(source.text[:HEAD], source.file)
+    if table is None:
+        return _parsed(source, allow_negative), []
+    newick, runs = newick_of_table(source, table)
+    return parse_newick(newick, allow_negative=allow_negative), runs
+
+
+def _parsed(source: SourceText, allow_negative: bool) -> list[Tree]:
     if is_nexus(source.text):
         return read_nexus_trees(source, allow_negative=allow_negative)
     if source.text.lstrip()[:1] == ">":
@@ -188,14 +206,48 @@ def read_tree(path: str | os.PathLike[str], index: int = 0, *, allow_negative: b
 
 
 def read_tree_sample(path: str | os.PathLike[str], burn_in: float = 0.0) -> TreeSample:
-    """The trees of a sampler's file as arrays, without the first share burn_in of them (rounded down).
+    """The trees of a sampler's file of one run as arrays, without the first share burn_in of them (rounded
+    down).
 
     Raises InputError if the trees differ in taxa or in being rooted, or if none is left.
     """
+    samples = read_tree_samples(path, burn_in)
+    if len(samples) > 1:
+        told = f"this file holds {len(samples)} runs"
+        raise InputError(told, file=os.fspath(path), hint="Give a file of one run.")
+    return samples[0]
+
+
+def read_tree_samples(path: str | os.PathLike[str], burn_in: float = 0.0) -> list[TreeSample]:
+    """The same of every run of a file: several only of a table that says of which run a tree is. A last tree
+    that was cut short, as of a sampler that still writes, is left out with a warning."""
     if not 0.0 <= burn_in < 1.0:
         raise InputError(f"a burn-in of {burn_in} leaves no tree", hint="Give a share from 0 to below 1.")
-    trees = read_trees(path)
-    return sample_of_trees(trees[int(burn_in * len(trees)) :])
+    trees, names = _trees_and_runs(_whole_trees(read_source(path)))
+    of_run = np.array(names or [""] * len(trees))
+    found = []
+    for run in dict.fromkeys(of_run.tolist()):
+        rows = np.flatnonzero(of_run == run)
+        try:
+            found.append(sample_of_trees([trees[k] for k in rows[int(burn_in * len(rows)) :]]))
+        except InputError as error:
+            error.file = error.file or os.fspath(path)
+            raise
+    return found
+
+
+def _whole_trees(source: SourceText) -> SourceText:
+    """The text without a last line that begins a tree and does not end it."""
+    text = source.text.rstrip()
+    begin = text.rfind("\n") + 1
+    pattern = _TREE_COMMAND if is_nexus(text) else _NEWICK
+    in_table = tree_table(text[:HEAD], source.file) is not None
+    if begin == 0 or text.endswith(";") or not (in_table or pattern.match(text, begin)):
+        return source
+    told = f"{shown_file(source.file or '')}, line {source.locate(begin)[0]}: {CUT_SHORT}"
+    warnings.warn(told, InputWarning, stacklevel=3)
+    nexus = "end;\n" if is_nexus(text) else ""
+    return SourceText(text[:begin] + nexus, source.file)
 
 
 def write_trees(

@@ -40,6 +40,7 @@ def trace_drawing(
     strokes, texts = _axes(name, (low, high), up, (ends[0], width - _RIGHT))
     for number, (g, v, k) in enumerate(zip(generations, values, first)):
         chosen = np.unique(np.linspace(0, len(v) - 1, min(len(v), _MOST)).round().astype(np.int64))
+        chosen = chosen[~np.isnan(v[chosen])]  # words in the burn-in
         points = np.stack([ends[0] + g[chosen] / last * (ends[1] - ends[0]), up(v[chosen])], axis=1)
         colour = RUN_COLOURS[number % len(RUN_COLOURS)]
         early, late = points[chosen <= k], points[chosen >= k]

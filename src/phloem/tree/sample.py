@@ -48,6 +48,18 @@ class TreeSample:
         parent = number[self.parent[i, present]]
         return Tree(self.taxa, parent, self.lengths[i, present], rooted=self.rooted)
 
+    def ordered_as(self, taxa: tuple[str, ...]) -> TreeSample:
+        """The same trees with their tips in another order. InputError for other taxa."""
+        if self.taxa == taxa:
+            return self
+        if set(self.taxa) != set(taxa):
+            told = f"these trees are of other taxa: {difference_of_taxa(self.taxa, taxa)}"
+            raise InputError(told, hint="Summarise trees of the same taxa.")
+        place = {name: i for i, name in enumerate(self.taxa)}
+        columns = np.arange(self.n_nodes)
+        columns[: self.n_tips] = [place[name] for name in taxa]
+        return TreeSample(taxa, self.parent[:, columns], self.lengths[:, columns], self.rooted)
+
     def select(self, rows: slice | np.ndarray) -> TreeSample:
         """The sample's rows given by a slice or an index array."""
         return TreeSample(self.taxa, self.parent[rows], self.lengths[rows], self.rooted)
@@ -67,7 +79,7 @@ def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
     parent = np.full((len(trees), n_nodes), -1, np.int32)
     lengths = np.full((len(trees), n_nodes), np.nan)
     for i, tree in enumerate(trees):
-        tree = match_taxa(tree, taxa)
+        tree = _matched(tree, taxa, i)
         shift = n_nodes - tree.n_nodes
         place = np.arange(tree.n_nodes)
         place[tree.n_tips :] += shift
@@ -76,13 +88,35 @@ def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
     return TreeSample(taxa, parent, lengths, rooted.pop())
 
 
+def _matched(tree: Tree, taxa: tuple[str, ...], number: int) -> Tree:
+    """Tree number `number`, from 0, with its tips in the order of the first one's."""
+    try:
+        return match_taxa(tree, taxa)
+    except InputError:
+        told = f"tree {number + 1} and the first differ in taxa: {difference_of_taxa(tree.taxa, taxa)}"
+        hint = "Summarise trees of the same taxa; gene trees that lack some are for phloem concordance."
+        raise InputError(told, hint=hint) from None
+
+
+def difference_of_taxa(own: Sequence[str], others: Sequence[str]) -> str:
+    """Which taxa one has more and which it lacks, three each; "" where they are the same."""
+    more = [name for name in own if name not in set(others)]
+    lacks = [name for name in others if name not in set(own)]
+    told = []
+    for words, names in (("it has", more), ("it lacks", lacks)):
+        if names:
+            rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            told.append(f"{words} {', '.join(repr(name) for name in names[:3])}{rest}")
+    return "; ".join(told)
+
+
 def concatenate(samples: Sequence[TreeSample]) -> TreeSample:
-    """The trees of several samples (runs) one after the other; taxa must be in one order."""
+    """The trees of several samples (runs) one after the other, tips in the order of the first."""
     first = samples[0]
-    if any(sample.taxa != first.taxa or sample.rooted != first.rooted for sample in samples):
-        raise InputError("the samples differ in taxa or rooting", hint="Summarise runs of one analysis.")
+    if any(sample.rooted != first.rooted for sample in samples):
+        raise InputError("some samples are of rooted trees, some not", hint="Summarise runs of one analysis.")
     n_nodes = max(sample.n_nodes for sample in samples)
-    widened = [_widened(sample, n_nodes) for sample in samples]
+    widened = [_widened(sample.ordered_as(first.taxa), n_nodes) for sample in samples]
     parent = np.concatenate([sample.parent for sample in widened])
     lengths = np.concatenate([sample.lengths for sample in widened])
     return TreeSample(first.taxa, parent, lengths, first.rooted)

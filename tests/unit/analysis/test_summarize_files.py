@@ -16,7 +16,7 @@ from phloem.analysis.summarise import SummariseSettings, run_summarise, sampled_
 from phloem.analysis.trace_view import is_trace, read_trace_files
 from phloem.analysis.tree_runs import read_tree_runs
 from phloem.cli import build_app
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io import tree_stream
 from phloem.io.trees import read_tree, write_trees
 from phloem.summary.splits import split_frequency_deviation
@@ -85,7 +85,7 @@ def test_damage_in_a_large_file_has_its_line(in_batches, tmp_path):
     with pytest.raises(InputError) as told:
         read_tree_runs([str(bad)], 0.1)
     assert told.value.line == at + 1 and told.value.file == str(bad)
-    bad.write_text("".join(lines[:at]) + lines[at][:40])
+    bad.write_text("".join([*lines[:at], lines[at][:40] + "\n", *lines[at + 1 :]]))
     with pytest.raises(InputError, match="no whole tree") as told:
         read_tree_runs([str(bad)], 0.1)
     assert told.value.line == at + 1
@@ -162,6 +162,102 @@ def test_files_of_beast(version, large, tmp_path, monkeypatch):
     np.testing.assert_allclose(found.numbers.summary.mean, table[20:, 1:].mean(axis=0))
     assert found.numbers.summary.names[1] == ("clock.rate" if version == 1 else "clockRate")
     assert is_trace(log) and not is_trace(trees)
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["whole", "batches"])
+def test_files_of_revbayes(large, tmp_path, monkeypatch):
+    """Trees stand in a table; Replicate_ID tells the runs of a file apart, the columns of numbers too."""
+    if large:
+        monkeypatch.setattr(tree_stream, "LARGE", 0)
+    head = "#RevBayes version (1.2.4)\nIteration\tReplicate_ID\tPosterior\t"
+    shapes = "((a[&index=1]:1.0,b:1)[&index=5]:1,c:1,d:2)[&index=6]:0.0;", "((a:1,d:1):2,c:1,b:1);"
+    trees, numbers = [head + "psi\n"], [head + "alpha[1]\thistory\n"]
+    for i in range(80):  # run 0 has the second shape once in four samples, run 1 never
+        run = i % 2
+        trees.append(f"{i}\t{run}\t-5.5\t{shapes[run == 0 and i % 8 == 0]}\n")
+        numbers.append(f"{i}\t{run}\t{'-inf' if i < 4 else -5 - i % 7}\t{run * 100 + i % 5}\t{{1,0.5}}\n")
+    x = tmp_path / "x"
+    x.with_suffix(".trees").write_text("".join(trees))
+    x.with_suffix(".log").write_text("".join(numbers))
+    found = run_summarise(SummariseSettings((str(x),), burn_in=0.25))
+    assert found.per_run == (30, 30) and found.draws == 30
+    of_ab = next(n for n in found.tree.annotations.values() if n["prob"] < 1)
+    assert of_ab["prob"] == pytest.approx(1 - 7 / 60) and of_ab["prob_stddev"] > 0.1
+    assert found.numbers.summary.names == ("Posterior", "alpha[1]")
+    assert found.numbers.summary.r_hat[1] > 1.5, "two runs that are apart"
+    whole = x.with_suffix(".trees").read_text()
+    for run in (0, 1):  # the same in a file a run, whose taxa come in another order
+        rows = [line for line in whole.splitlines() if f"\t{run}\t-5" in line]
+        (tmp_path / f"y_run_{run + 1}.trees").write_text(
+            "Iteration\tpsi\n" + "".join("1\t" + row.split("\t")[3] + "\n" for row in rows)
+        )
+    apart = read_tree_runs(sampled_files([str(tmp_path / "y")])[0], 0.25)
+    same_tables(apart.table, read_tree_runs([str(x) + ".trees"], 0.25).table)
+    x.with_suffix(".trees").write_text("".join([*trees[:9], "8\t0\n", *trees[9:]]))
+    with pytest.raises(InputError, match="2 columns") as told:
+        read_tree_runs([str(x) + ".trees"], 0.25)
+    assert told.value.line == 11 and told.value.file == str(x) + ".trees"
+    x.with_suffix(".trees").write_text("".join(trees).replace("psi", "psi\tphi").replace(";", ";\t(a,b);"))
+    with pytest.raises(InputError, match="psi and phi"):
+        read_tree_runs([str(x) + ".trees"], 0.25)
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["whole", "batches"])
+def test_runs_whose_taxa_come_in_another_order(large, tmp_path, monkeypatch):
+    if large:
+        monkeypatch.setattr(tree_stream, "LARGE", 0)
+    a, b, c = (tmp_path / f"{name}.ufboot" for name in "abc")
+    a.write_text("(a:1,b:2,(c:3,d:4):1);\n" * 4)
+    b.write_text("(d:4,(b:2,a:1):1,c:3);\n" * 4)
+    found = read_tree_runs([str(a), str(b)], 0.0)
+    assert split_frequency_deviation(found.table).largest == 0.0
+    np.testing.assert_array_equal(found.table.sample.lengths[:, :4], [[1, 2, 3, 4]] * 8)
+    b.write_text("(a:4,(b:2,d:1):1,c:3);\n" * 4)  # the control
+    assert split_frequency_deviation(read_tree_runs([str(a), str(b)], 0.0).table).largest > 0.5
+    c.write_text("(d:4,(b:2,e:1):1,c:3);\n" * 4)
+    with pytest.raises(InputError, match="it has 'e'; it lacks 'a'") as told:
+        read_tree_runs([str(a), str(c)], 0.0)
+    assert told.value.file == str(c)
+    c.write_text("(a:1,b:2,(c:3,d:4):1);\n(d:4,(b:2,e:1):1,c:3);\n")
+    with pytest.raises(InputError, match="tree 2 and the first") as told:
+        read_tree_runs([str(c)], 0.0)
+    assert told.value.file == str(c)
+    with pytest.raises(InputError, match="given twice"):
+        sampled_files([str(a), str(tmp_path / "." / "a.ufboot")])
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["whole", "batches"])
+def test_a_tree_that_was_cut_short_is_left_out(large, tmp_path, monkeypatch):
+    if large:
+        monkeypatch.setattr(tree_stream, "LARGE", 0)
+    cut = tmp_path / "cut.t"
+    lines = Path(RUNS[0]).read_text().splitlines(keepends=True)
+    last = max(k for k, line in enumerate(lines) if "gen." in line)
+    newick = "(a:1,b:2,(c:3,d:4):1);\n"
+    table = "Iteration\tpsi\n" + f"0\t{newick}" * 3
+    for text, trees, line in (
+        ("".join(lines[:last]) + lines[last][:50], 199, last + 1),
+        (newick * 3 + newick[:9], 3, 4),
+        (table + "3\t" + newick[:9], 3, 5),
+        (table + "3", 3, 5),
+    ):
+        cut.write_text(text)
+        with pytest.warns(InputWarning, match=f"line {line}: the last tree was cut short"):
+            assert read_tree_runs([str(cut)], 0.0).per_run == (trees,)
+
+
+def test_numbers_that_are_not_finite(tmp_path):
+    """In the burn-in they do no harm, after it their column is left out, with a word."""
+    log = tmp_path / "x.log"
+    rows = [f"{i}\t{'-inf' if i == 3 else i % 7}\t{'NaN' if i == 30 else i % 5}\t{{1}}\n" for i in range(40)]
+    log.write_text("state\tp\tq\thistory\n" + "".join(rows))
+    settings = SummariseSettings((str(log),), report=str(tmp_path / "x.html"))
+    with pytest.warns(InputWarning, match="in 1 samples after the burn-in q is"):
+        assert run_summarise(settings).numbers.summary.names == ("p",)
+    assert "nan" not in (tmp_path / "x.html").read_text()
+    log.write_text("state\thistory\n" + "0\t{1}\n" * 9)
+    with pytest.raises(InputError, match="no column of this trace holds numbers"):
+        run_summarise(SummariseSettings((str(log),)))
 
 
 def test_runs_of_unequal_length_and_columns(tmp_path):
