@@ -10,7 +10,7 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.tree.build import tree_from_parents
 from phloem.tree.half_edges import half_edges, nexts, preorder, tree_of
-from phloem.tree.match import likely_name
+from phloem.tree.match import likely_name, respelled
 from phloem.tree.tree import Tree
 
 _SHOWN = 5  # names in a sentence
@@ -20,13 +20,16 @@ class Constraint:
     """The non-trivial splits of a tree, which may have multifurcations and lack taxa; its root means nothing.
 
     A tree obeys where for each of them a branch parts the constraint's taxa in the same way; other taxa may
-    be anywhere. taxa: of the trees that are to obey, whose tips are numbered so. Sets of tips are bits of an
-    int. Errors: InputError for a taxon that is not among these, and where there is nothing to obey.
+    be anywhere. taxa: of the trees that are to obey, whose tips are numbered and spelled so. Sets of tips are
+    bits of an int. Errors: InputError for a taxon that is not among these, and where there is nothing to
+    obey.
     """
 
     def __init__(self, tree: Tree, taxa: Sequence[str], file: str | None = None) -> None:
+        place = {name: i for i, name in enumerate(taxa)}
+        if not place.keys() >= set(tree.taxa):
+            tree = respelled(tree, taxa)
         self.tree, self.taxa, self.file = tree, tuple(taxa), file
-        place = {name: i for i, name in enumerate(self.taxa)}
         _require_known(tree.taxa, place, file)
         self._numbers = [place[name] for name in tree.taxa]
         below = [1 << i for i in self._numbers] + [0] * (tree.n_nodes - tree.n_tips)

@@ -94,14 +94,14 @@ _SHOWN = 5
 def match_taxa(tree: Tree, taxa: Sequence[str], *, file: str | None = None) -> Tree:
     """The tree with its tips renumbered to the order of taxa (an alignment's), and spelled as there.
 
-    Names that differ are equal by NEXUS' rule, case and '_' for a blank apart, where that pairs all of them.
+    Names that differ are equal by NEXUS' rule (respelled).
     Raises InputError that lists the taxa only one of the two has, with likely spellings. file: the tree's.
     """
     if tree.taxa == tuple(taxa):
         return tree
     place = {name: i for i, name in enumerate(taxa)}
     if not place.keys() >= set(tree.taxa):
-        tree = _respelled(tree, taxa)
+        tree = respelled(tree, taxa)
     only_tree = [name for name in tree.taxa if name not in place]
     only_alignment = sorted(set(taxa) - set(tree.taxa), key=place.__getitem__)
     if only_tree or only_alignment:
@@ -125,11 +125,12 @@ def folded(name: str) -> str:
     return name.replace("_", " ").lower()
 
 
-def _respelled(tree: Tree, taxa: Sequence[str]) -> Tree:
-    """The tree with the other's spelling of its tips' names, where every name has exactly one there."""
+def respelled(tree: Tree, taxa: Sequence[str]) -> Tree:
+    """The tree, of all taxa or of some, with their spelling of its tips' names where each has exactly one
+    there that is equal by NEXUS' rule, case and '_' for a blank apart; else as it is."""
     spelling = {folded(name): name for name in taxa}
     own = {folded(name) for name in tree.taxa}
-    if len(spelling) != len(taxa) or len(own) != tree.n_tips or own != spelling.keys():
+    if len(spelling) != len(taxa) or len(own) != tree.n_tips or not own <= spelling.keys():
         return tree
     return replace(tree, taxa=tuple(spelling[folded(name)] for name in tree.taxa))
 

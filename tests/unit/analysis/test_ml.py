@@ -56,6 +56,10 @@ def test_a_tree_to_begin_from_and_a_usual_model(alignment):
     result = run_ml(MlSettings(alignment, tree="start.nwk", prefix="out", patience=0))
     assert result.found.origin == "the tree given"
     assert result.to_json()["model"].startswith("GTR{") and "+G4{" in result.to_json()["model"]
+    Path("few.nwk").write_text("((a,c),b,d);")
+    with pytest.raises(InputError, match="not in the tree: 'e'") as caught:
+        run_ml(MlSettings(alignment, tree="few.nwk", prefix="out", redo=True))
+    assert caught.value.file == "few.nwk"
 
 
 def test_names_that_no_file_can_have(alignment):

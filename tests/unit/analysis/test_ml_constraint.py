@@ -86,6 +86,13 @@ def test_a_tree_to_begin_from_has_to_obey():
     assert run_ml(of(tree="start.nwk")).found.origin == "the tree given"
 
 
+def test_names_in_another_spelling_are_those_of_the_alignment():
+    """As in a tree to begin from."""
+    Path("wrong.nwk").write_text("((A,E),b,F);")
+    result = run_ml(of())
+    assert result.constraint is not None and result.constraint.tree.taxa == ("a", "e", "b", "f")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

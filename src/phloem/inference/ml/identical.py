@@ -46,9 +46,9 @@ class Distinct:
 
     def taken_out(self, tree: Tree) -> Tree:
         """A tree of all taxa without the copies. InputError as match_taxa."""
-        if not self.n_copies:
-            return tree
         matched = match_taxa(tree, self.alignment.taxa)
+        if not self.n_copies:
+            return matched
         stays = np.zeros(matched.n_nodes, bool)
         stays[self.kept] = True
         for x in range(matched.n_nodes - 1):
