@@ -1,8 +1,8 @@
 """Log-likelihoods that MrBayes 3.2.7a printed, at its own trees and numbers, of small files with its block.
 
 The files were made up for this. So the block is read as MrBayes reads it, and its formulae are met: states by
-character, ordered characters, its corrections for variable and informative characters, restriction sites,
-counted frequencies, codons, covarion, log-normal rates.
+character, ordered characters, symbols, its corrections for variable and informative characters, restriction
+sites, counted frequencies, codons, covarion, log-normal rates.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def test_log_likelihoods_are_those_of_mrbayes(name):
         ("std.nex", {"character_states": "all"}),
         ("std.nex", {"ordered": "9, 12, 18"}),
         ("std.nex", {"model": "MK+G4"}),
+        ("symbols.nex", {"character_states": "own"}),
         ("std3.nex", {"asc": "lewis"}),
         ("res.nex", {"model": "MK+FO+G4"}),
         ("res.nex", {"model": "MK+FO+G4+ASC"}),

@@ -30,6 +30,7 @@ from phloem.analysis.mrbayes_parts import (
     branch_prior,
     counted_again,
     linked_groups,
+    options_of_characters,
     options_of_parts,
     priors_of,
 )
@@ -314,15 +315,15 @@ class _Analysis:
         models = [
             division_model(d, self.counted, pools.get(i, ()), _n_codons(d)) for i, d in enumerate(divisions)
         ]
-        self.notes += [*model_notes(divisions), *counted_again(divisions)]
+        self.notes += [*model_notes(divisions, self.characters.symbols), *counted_again(divisions)]
         more: dict[str, Any] = self.reports.options([model.text for model in models])
-        more |= {"asc": "mrbayes"} if any("+ASC" in model.text for model in models) else {}
+        more |= options_of_characters(divisions, models, self.characters.symbols)
+        self.notes += self.chains.notes
         if self.dated:
             return self.dated_options(divisions, models, groups) | more, self._lines()
         found = self.data_options(divisions, models, groups)
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
-        self.notes += self.chains.notes
         found |= self.sets.options(self.topology) | self.chains.options() | more
         found |= self.starts.options(self.topology, self.chains.get("starttree"), self.notes)
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()
@@ -361,7 +362,6 @@ class _Analysis:
     ) -> dict[str, Any]:
         """Options of `phloem time`, where the block asks for a clock."""
         division, found = divisions[0], self.data_options(divisions, models, groups)
-        self.notes += self.chains.notes
         self.starts.refuse_dated()
         constraints, taxa = self.sets.chosen(self.topology), self.sets.kept
         gone = self.sets.deleted_names

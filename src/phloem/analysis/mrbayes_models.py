@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.analysis.mrbayes_divisions import NUCLEOTIDES, Division
+from phloem.data.alphabet import STANDARD_SYMBOLS
 from phloem.model.nucleotide import PAIRS
 
 _MATRICES = {
@@ -103,8 +104,17 @@ def has_covarion(division: Division) -> bool:
     return division.datatype in (*NUCLEOTIDES, "protein")
 
 
-def model_notes(divisions: Sequence[Division]) -> list[str]:
-    """What of LSET and PRSET has no meaning for the data that it is of, and what is done otherwise."""
+def counts_digits(divisions: Sequence[Division], symbols: str | None) -> bool:
+    """Whether the states of standard characters are others in MrBayes, which does not read the symbols that
+    the file lists: there they are digits, 0 the lowest. It does not read letters either."""
+    listed = symbols or ""
+    in_order = not listed.isdecimal() or STANDARD_SYMBOLS.startswith(listed)
+    return not in_order and any(d.datatype == "standard" for d in divisions)
+
+
+def model_notes(divisions: Sequence[Division], symbols: str | None) -> list[str]:
+    """What of LSET and PRSET has no meaning for the data that it is of, and what is done otherwise. symbols:
+    those that the file lists."""
     notes = []
     if any(d.datatype == "protein" and d.value("aamodelpr").word == "mixed" for d in divisions):
         notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
@@ -114,7 +124,17 @@ def model_notes(divisions: Sequence[Division]) -> list[str]:
     kinds = dict.fromkeys("codon" if d.codon else "doublet" if d.doublet else d.datatype for d in without)
     for kind in kinds:
         notes.append(f"covarion=yes: no meaning for {_KINDS.get(kind, kind)}, as in MrBayes")
+    notes += dict.fromkeys(filter(None, map(_note_of_classes, divisions)))
+    if counts_digits(divisions, symbols):
+        notes.append(f"symbols '{symbols}': not read, as in MrBayes: states are digits, 0 the lowest")
     return notes
+
+
+def _note_of_classes(division: Division) -> str:
+    own, there = division.value("nlnormcat").word, division.value("ngammacat").word
+    if division.codon or division.value("rates").word != "lnorm" or own == there:
+        return ""
+    return f"rates=lnorm has {own} classes, as nlnormcat says; MrBayes 3.2.7a takes {there}, as of ngammacat"
 
 
 class _Builder:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from phloem.analysis.mrbayes_divisions import Division
-from phloem.analysis.mrbayes_models import CLASSES_OF_OMEGA, LINKED, DivisionModel
+from phloem.analysis.mrbayes_models import CLASSES_OF_OMEGA, LINKED, DivisionModel, counts_digits
 
 _OF_NUMBER = {name: number for number, names in LINKED.items() for name in names}
 _OF_NUMBER |= dict.fromkeys(CLASSES_OF_OMEGA, "omega")
@@ -32,6 +32,15 @@ def linked_groups(divisions: Sequence[Division], models: Sequence[DivisionModel]
                 groups.setdefault(key, []).append(i)
         found[kind] = [tuple(group) for group in groups.values()]
     return found
+
+
+def options_of_characters(
+    divisions: Sequence[Division], models: Sequence[DivisionModel], symbols: str | None
+) -> dict[str, str]:
+    """How standard characters are taken, where MrBayes does it otherwise than phloem usually. symbols: those
+    that the file lists."""
+    found = {"asc": "mrbayes"} if any("+ASC" in model.text for model in models) else {}
+    return found | ({"character_states": "digits"} if counts_digits(divisions, symbols) else {})
 
 
 def priors_of(divisions: Sequence[Division], models: Sequence[DivisionModel], groups: Groups) -> list[str]:

@@ -88,8 +88,8 @@ def _of_characters(
             "Add +ASC to the model, or leave --asc out.",
         ),
         Unused(
-            "character-states all",
-            settings.character_states == "all" and "standard" not in kinds,
+            f"character-states {settings.character_states}",
+            settings.character_states != "own" and "standard" not in kinds,
             f"standard characters, and the data are {' and '.join(dict.fromkeys(kinds))}",
             "Add --datatype standard, or leave it out.",
         ),

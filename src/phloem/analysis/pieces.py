@@ -41,7 +41,7 @@ def pieces_of_parts(
     pieces, models, told = list[Piece](), list[PartModel](), list[str]()
     for part, ordered in zip(parts, _ordered(settings, parts)):
         with of_part(part) if len(parts) > 1 else nullcontext():
-            how = Characters(ordered, settings.character_states == "own", settings.asc == "mrbayes", without)
+            how = Characters(ordered, settings.character_states != "all", settings.asc == "mrbayes", without)
             text = part.model_text
             if text is None:
                 text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")

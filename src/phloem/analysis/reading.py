@@ -73,6 +73,11 @@ class DataOptions:
         return self.partitions is not None or bool(self.part)
 
     @property
+    def by_digit(self) -> bool:
+        """Whether states of standard characters are digits, whatever symbols the file lists."""
+        return False
+
+    @property
     def data_files(self) -> list[str]:
         """The files that the data are read from."""
         own = self.partitions in (None, DECLARED)
@@ -83,14 +88,19 @@ class DataOptions:
 class SampledDataOptions(DataOptions):
     """What samplers can be told of data, besides. without: names of taxa that are left out. ordered:
     columns of standard characters whose states are ordered. character_states: under MK each has its "own"
-    number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it, or as MrBayes 3.2.7a
+    number of states, or "all" that of the alphabet; "digits" is "own" of states that are their digits, 0 the
+    lowest, whatever symbols the file lists. asc: +ASC as Lewis has it, or as MrBayes 3.2.7a
     computes it (analysis.mcmc_parts)."""
 
     _: KW_ONLY
     without: tuple[str, ...] = ()
     ordered: str | None = None
-    character_states: Literal["own", "all"] = "own"
+    character_states: Literal["own", "digits", "all"] = "own"
     asc: Literal["lewis", "mrbayes"] = "lewis"
+
+    @property
+    def by_digit(self) -> bool:
+        return self.character_states == "digits"
 
 
 def sampled_identity(settings: SampledDataOptions) -> dict[str, object]:
@@ -152,10 +162,15 @@ def alignment_of(options: DataOptions, quiet: bool = False, undivided: bool = Fa
             raise InputError(
                 f"--{name} is about --partitions", hint="Add --partitions FILE, or leave it out."
             )
-    characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
+    characters = _characters(options, quiet)
     if not (quiet or undivided or options.sites or options.datatype in _OF_SEVERAL_COLUMNS):
         _tell_of_parts(characters)
     return one_alignment(characters, _coding(options), options.sites)
+
+
+def _characters(options: DataOptions, quiet: bool) -> CharacterRows:
+    found = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
+    return replace(found, symbols=None) if options.by_digit else found
 
 
 def _coding(options: DataOptions) -> Coding:
@@ -217,7 +232,7 @@ def parts_of(
     from phloem.analysis.model_file import require_model_used
 
     _require_one_choice(options)
-    characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
+    characters = _characters(options, quiet)
     if options.part:
         sets = characters.charsets
         scheme = listed_partitions(options.part, characters.n_sites, sets, options.unassigned_sites)

@@ -19,7 +19,7 @@ MODEL = typer.Option(
     None, "--model", "-m", help="Such as GTR+I+G4, MIXED+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
 )
 CHARACTER_STATES = typer.Option(
-    "own", help="States under MK: each character's own number, or all of the matrix."
+    "own", help="States under MK: each character's own number, by symbols or digits; or all of the matrix."
 )
 START = typer.Option(
     "random",
@@ -85,7 +85,7 @@ def mcmc(
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
     ordered: str | None = typer.Option(None, help="Columns of standard characters with ordered states."),
-    character_states: Literal["own", "all"] = CHARACTER_STATES,
+    character_states: Literal["own", "digits", "all"] = CHARACTER_STATES,
     asc: Literal["lewis", "mrbayes"] = typer.Option("lewis", help="+ASC as published, or as in MrBayes."),
     without: list[str] | None = WITHOUT,
     constraint: list[str] | None = CONSTRAINT,

@@ -99,7 +99,7 @@ def time(
     link: list[str] | None = LINK,
     without: list[str] | None = WITHOUT,
     ordered: str | None = typer.Option(None, help="As of phloem mcmc, for standard characters."),
-    character_states: Literal["own", "all"] = typer.Option("own", help="As of phloem mcmc."),
+    character_states: Literal["own", "digits", "all"] = typer.Option("own", help="As of phloem mcmc."),
     asc: Literal["lewis", "mrbayes"] = typer.Option("lewis", help="As of phloem mcmc."),
     clock: ClockName = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,

@@ -14,7 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 from phloem.errors import InputError
 from phloem.io.nexus import Command, Token, is_nexus, read_blocks
@@ -161,6 +163,10 @@ _SECOND = {  # what follows the colon of a value
     ("brlenspr", "unconstrained"): "uniform exponential twoexponential gammadirichlet invgamdirichlet",
     ("brlenspr", "clock"): "uniform birthdeath coalescence fossilization speciestree fixed",
 }
+_UNSEEN = {  # what cannot have been seen under CODING: constant columns, and ones with a single taxon apart
+    "all": 0, "noabsencesites": 1, "nopresencesites": 2, "variable": 3, "nosingletonpresence": 4,
+    "nosingletonabsence": 8, "nosingletons": 12, "informative": 15,
+}  # fmt: skip
 _PUNCTUATION = "(){},;:=*"
 
 
@@ -311,4 +317,16 @@ def _keyword(source: SourceText, option: str, token: Token, known: str) -> str:
     if option == "clockvarpr" and token.text.lower() == "wn":
         hint = "MrBayes 3.2.7a calls this clock igr, and what says its variance igrvarpr."
         raise source.error("clockvarpr: value 'wn' is of later versions", token.start, hint=hint)
-    return _completed(source, token.start, token.text, known.split(), f"{option}: value")
+    what, words = f"{option}: value", token.text.split("|") if option == "coding" else [token.text]
+    found = [_completed(source, token.start, word, known.split(), what) for word in words]
+    return found[0] if len(found) == 1 else _all_unseen(source, token, found)
+
+
+def _all_unseen(source: SourceText, token: Token, words: Sequence[str]) -> str:
+    """The word for all that several words of CODING leave out, noabsencesites|nopresencesites as variable."""
+    together = reduce(or_, [_UNSEEN[word] for word in words])
+    for word, unseen in _UNSEEN.items():
+        if unseen == together:
+            return word
+    hint = "Choose coding=variable, coding=informative or coding=all."
+    raise source.error(f"coding={token.text} is not supported", token.start, hint=hint)

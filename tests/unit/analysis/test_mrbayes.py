@@ -101,6 +101,8 @@ def test_models_of_proteins(tmp_path, kind, lines, model):
         ("restriction", "lset rates=gamma;", "MK+FO+G4+ASC{0}"),
         ("restriction", "lset coding=variable; prset statefreqpr=fixed(equal);", "MK+FQ+ASC"),
         ("restriction", "lset coding=informative;", "MK+FO+ASC{informative}"),
+        ("restriction", "lset coding=nopresencesites|noabsence;", "MK+FO+ASC"),
+        ("restriction", "lset coding=variable|nosingletons;", "MK+FO+ASC{informative}"),
         ("standard", "lset coding=inf rates=gamma;", "MK+G4+ASC{informative}"),
     ],
 )
@@ -249,6 +251,28 @@ def test_covarion_that_has_no_meaning_is_told(tmp_path, kind, rows, said, what):
     assert f"covarion=yes: no meaning for {what}, as in MrBayes" in found.notes
     assert "COV" not in found.options["model"]
     assert not any("covarion" in note for note in analysis(tmp_path, "lset covarion=yes;").notes)
+
+
+def test_symbols_are_digits_as_there(tmp_path):
+    """A file that lists the symbols 1 to 3 has four states there."""
+    rows = [row.translate(str.maketrans("012", "123")) for row in STANDARD]
+    kinds = 'standard symbols="123"', 'standard symbols="0123"', "standard"
+    found = [analysis(tmp_path, "lset coding=all;", kind=kind, rows=rows) for kind in kinds]
+    assert [one.options.get("character_states") for one in found] == ["digits", None, None]
+    assert "symbols '123': not read, as in MrBayes: states are digits, 0 the lowest" in found[0].notes
+    assert not any("symbols" in note for note in found[1].notes)
+    file = tmp_path / "x.nex"
+    file.write_text(data(kinds[0], rows))
+    for how, names in (("digits", ["all_3", "all_4"]), ("own", ["all_2", "all_3"])):
+        made = chain_input(mcmc_settings({"alignment": str(file), "character_states": how}))
+        assert [part.name for part in made.structure.parts] == names
+
+
+def test_classes_of_log_normal_rates_that_mrbayes_does_not_count_are_told(tmp_path):
+    told = "rates=lnorm has 5 classes, as nlnormcat says; MrBayes 3.2.7a takes 4, as of ngammacat"
+    assert told in analysis(tmp_path, "lset rates=lnorm nlnormcat=5;").notes
+    for line in ("lset rates=lnorm nlnormcat=5 ngammacat=5;", "lset rates=gamma nlnormcat=5;"):
+        assert not any("nlnormcat" in note for note in analysis(tmp_path, line).notes)
 
 
 def test_after_quit_and_after_mcmc(tmp_path):
