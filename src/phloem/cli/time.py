@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 
 PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
-CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
-ClockName = Literal["strict", "ucln", "ucgd", "white-noise", "autocorrelated", "local", "random", "shrinkage"]
+CLOCK_CLADE = typer.Option(
+    None, help="A clade with its own clock, of --clock local, local-crown: a name, or name=A,B,C."
+)
+ClockName = Literal[
+    "strict", "ucln", "ucgd", "white-noise", "autocorrelated", "local", "local-crown", "random", "shrinkage"
+]  # fmt: skip
 CLOCK = typer.Option(
     "strict",
     help="One rate; log-normal or gamma branch rates, gamma by what a branch lasts; drawn about the parent's;"

@@ -32,11 +32,13 @@ def introduce_dated(settings: TimeTreeSettings, data: TimeInput, device: str) ->
     if len(model.engine.parts) > 1:
         show_line(f"parts:   {_parts_text(settings, data)}")
     show_line(_dates_text(data))
+    own = ", ".join(c.name for c in model.own_clocks)
     kinds = {
         "strict": "strict",
         "ucln": f"uncorrelated log-normal, spread by {settings.tree.clock_sd}",
         "ucgd": "uncorrelated gamma",
-        "local": f"local, of its own for {', '.join(c.name for c in model.own_clocks)}",
+        "local": f"local, of its own for {own}",
+        "local-crown": f"local, of its own for {own}, not on the branch above",
         "random": "random local, log 2 changes expected",
         "shrinkage": "rates that change along the tree, most very little",
         "white-noise": "white noise: gamma, the variance falls as a branch lasts",

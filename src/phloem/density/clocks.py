@@ -28,7 +28,8 @@ import math
 STRICT, BY_CV, BY_LOG, GAMMA, LOCAL, RANDOM, SHRINKAGE, WHITE_NOISE, AUTOCORRELATED, AUTOCORRELATED_LOG = (
     range(10)
 )
-BY_LOG_MEDIAN = 10
+BY_LOG_MEDIAN, LOCAL_CROWN = 10, 11
+OF_CLADES = (LOCAL, LOCAL_CROWN)  # with a rate of their own, on the branch above them too, or not
 LOG_NORMAL = (BY_CV, BY_LOG, BY_LOG_MEDIAN)  # uncorrelated
 OF_MEAN_RATE = (BY_CV, BY_LOG)  # h = ½
 INDEPENDENT = (*LOG_NORMAL, GAMMA, WHITE_NOISE)  # of each other: their branches' distances can be held

@@ -6,9 +6,10 @@ Along the branch above node x the rate is ρ_x times what it is above x's parent
     log ρ_x = log ρ_parent + a ε_x + log m_c, the last at the branch above clade c of a clock of its own.
 
 "local": a = 0; μ is the rate outside of all these clades, m_c the ratio of a clade's rate to that around it
-(Yoder and Yang 2000, Mol. Biol. Evol. 17:1081). "random": a = 1, ε as deviations.spike_and_slab has them
-(Drummond and Suchard 2010). "shrinkage": a the median size of a change of log ρ, ε as deviations.bridge has
-them (Fisher et al. 2023). For these two μ is the mean rate over the tree: r_x = μ ρ_x Σ t / Σ ρ t, t the
+(Yoder and Yang 2000, Mol. Biol. Evol. 17:1081); "local-crown": m_c at both branches below clade c's ancestor
+instead, so that the branch above it has the rate around. "random": a = 1, ε as deviations.spike_and_slab has
+them (Drummond and Suchard 2010). "shrinkage": a the median size of a change of log ρ, ε as deviations.bridge
+has them (Fisher et al. 2023). For these two μ is the mean rate over the tree: r_x = μ ρ_x Σ t / Σ ρ t, t the
 branches' durations. With d_x = r_x t_x, L_x = d log P(data) / d d_x and S = Σ d L:
 
     d/dt_x = d_x L_x / t_x + S (1 / Σ t - ρ_x / Σ ρ t),   d/d log ρ_x = d_x L_x - S ρ_x t_x / Σ ρ t,   (1)
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.density.clocks import LOCAL, SHRINKAGE
+from phloem.density.clocks import LOCAL_CROWN, OF_CLADES, SHRINKAGE
 from phloem.hardware.numba_compile import uncounted
 
 
@@ -50,7 +51,8 @@ class Branches(NamedTuple):
 
 @uncounted
 def set_stems(b):
-    """b.which: the clade whose stem a branch is, -1 of others. Of taxa that are no clade their ancestor's."""
+    """b.which: the clade whose rate begins at a branch, its stem or both below its ancestor, -1 of others. Of
+    taxa that are no clade their ancestor's."""
     for x in range(b.which.shape[0]):
         b.which[x] = -1
     for c in range(b.member.shape[0]):
@@ -61,14 +63,17 @@ def set_stems(b):
             x = b.order[i]
             b.counts[x] = b.member[c, x] if x < b.n_tips else b.counts[b.left[x]] + b.counts[b.right[x]]
             if b.counts[x] == size:
-                b.which[x] = c
+                if b.kind == LOCAL_CROWN and x >= b.n_tips:
+                    b.which[b.left[x]] = b.which[b.right[x]] = c
+                else:
+                    b.which[x] = c
                 break
 
 
 @uncounted
 def step_of(b):
     """a: log ρ changes by a ε."""
-    return 0.0 if b.kind == LOCAL else b.numbers[1] if b.kind == SHRINKAGE else 1.0
+    return 0.0 if b.kind in OF_CLADES else b.numbers[1] if b.kind == SHRINKAGE else 1.0
 
 
 @uncounted
@@ -93,7 +98,7 @@ def set_relative_rates(b):
 def set_lengths_along(b, lengths):
     """lengths (N,), out: d, 0 of the root. Returns 1.0, or 0.0 where a branch lasts no time."""
     time, distance = set_relative_rates(b)
-    factor = b.numbers[0] if b.kind == LOCAL else b.numbers[0] * time / distance
+    factor = b.numbers[0] if b.kind in OF_CLADES else b.numbers[0] * time / distance
     for x in range(b.parent.shape[0]):
         above = b.parent[x]
         lengths[x] = factor * b.room[x] * (b.heights[above] - b.heights[x]) if above >= 0 else 0.0
@@ -102,7 +107,7 @@ def set_lengths_along(b, lengths):
 
 def pull_back_along(b, lengths, by_length, by_height, by_deviation, by_number):
     """From L (N,) to derivatives (1), added to the last three."""
-    n, free = b.parent.shape[0], b.kind == LOCAL
+    n, free = b.parent.shape[0], b.kind in OF_CLADES
     time, distance = set_relative_rates(b)
     step, first, total = step_of(b), b.numbers.shape[0] - b.member.shape[0], 0.0
     rho, by_rho = b.room[:n], b.room[n:]

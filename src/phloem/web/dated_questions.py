@@ -72,6 +72,7 @@ _CLOCK = Question(
         ("ucln", "relaxed: every branch its own, log-normal"),
         ("ucgd", "relaxed: every branch its own, gamma"),
         ("local", "local: clades that you name have their own"),
+        ("local-crown", "local crown: the same, without the branch above them"),
         ("random", "random local: few changes, where the data want them"),
         ("shrinkage", "shrinkage: rates change along the tree, most very little"),
         ("white-noise", "white noise: every branch its own, long ones nearer the mean"),

@@ -72,7 +72,7 @@ def run_of(
     linked. ancestors: summed over, or sampled."""
     rng, alignment = np.random.default_rng(4), alignment_of(kind)
     tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
-    known = (*(c for c in CLADES if clock == "local" or not c.clock), *clades)
+    known = (*(c for c in CLADES if clock.startswith("local") or not c.clock), *clades)
     if registered()[prior].needs_root:
         known += (Clade("root", TAXA, age=Gamma(3.0, 0.5), offset=1.0),)
     sites = ({} if parts or kind == "protein" else {"kappa": LogNormal(1.0, 1.25)}) | (

@@ -25,7 +25,7 @@ def drawn(kind, seed=1):
     numbers = [0.02] if kind == clocks.RANDOM else [0.02, 0.7]
     if kind == clocks.RANDOM:
         e[rng.permutation(N)[:10]] = 0.0
-    if kind == clocks.LOCAL:
+    if kind in clocks.OF_CLADES:
         inner = TREE.order[TREE.order >= 9]
         below = {int(x): {int(x)} for x in range(9)}
         for x in inner:
@@ -149,7 +149,7 @@ def test_numbers_of_changes_are_poisson():
 # Rates that are handed down.
 
 FROM_PARENTS = (clocks.AUTOCORRELATED, clocks.AUTOCORRELATED_LOG)
-ALONG = (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE, *FROM_PARENTS)
+ALONG = (*clocks.OF_CLADES, clocks.RANDOM, clocks.SHRINKAGE, *FROM_PARENTS)
 SET_LENGTHS = dict.fromkeys(ALONG, local_clocks.set_lengths_along)
 SET_LENGTHS |= dict.fromkeys(FROM_PARENTS, autocorrelated_clock.set_lengths_autocorrelated)
 PULL_BACK = dict.fromkeys(ALONG, local_clocks.pull_back_along)
@@ -178,14 +178,14 @@ def walked(kind, t, e, numbers, member):
     for x in BRANCHES:
         y = x
         while TREE.parent[y] >= 0:
-            step = {clocks.LOCAL: 0.0, clocks.RANDOM: 1.0, clocks.SHRINKAGE: numbers[-1]}
+            step = {clocks.RANDOM: 1.0, clocks.SHRINKAGE: numbers[-1]}
             log_rate[x] += step.get(kind, 0.0) * e[y]
             for c, tips in enumerate(member):
-                if below[y] == set(np.flatnonzero(tips)):
+                if below[TREE.parent[y] if kind == clocks.LOCAL_CROWN else y] == set(np.flatnonzero(tips)):
                     log_rate[x] += np.log(numbers[1 + c])
             y = TREE.parent[y]
     rates = np.exp(log_rate)
-    mean = 1.0 if kind == clocks.LOCAL else (rates * last)[BRANCHES].sum() / last[BRANCHES].sum()
+    mean = 1.0 if kind in clocks.OF_CLADES else (rates * last)[BRANCHES].sum() / last[BRANCHES].sum()
     lengths = numbers[0] * rates * last / mean
     lengths[ROOT] = 0.0
     return lengths
@@ -220,7 +220,7 @@ def test_rates_are_handed_down(kind):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     rates = found[BRANCHES] / (TREE.heights[TREE.parent] - TREE.heights)[BRANCHES]
     assert len(set(rates.round(12))) > 2
-    if kind != clocks.LOCAL:  # the mean rate is the clock's
+    if kind not in clocks.OF_CLADES:  # the mean rate is the clock's
         time = (TREE.heights[TREE.parent] - TREE.heights)[BRANCHES].sum()
         assert found.sum() / time == pytest.approx(numbers[0], rel=1e-12)
 

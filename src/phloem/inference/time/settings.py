@@ -84,9 +84,9 @@ class Clade:
     """A set of taxa. together: they must be a clade, which may have no other taxa, or, where there are some
     outside, none of those. apart: they may not be a clade. age: the density of their common ancestor's age,
     less offset, the least it can be; or the age itself, of a clade that they must be or of all taxa. clock:
-    they have one of their own (TreeModel.clock "local"), and must be a clade. above: of all taxa, the number
-    that is added to the root's age: the age is that of the beginning of a process. Of one taxon, the density
-    of a tip's age."""
+    they have one of their own (TreeModel.clock "local", "local-crown"), and must be a clade. above: of all
+    taxa, the number that is added to the root's age: the age is that of the beginning of a process. Of one
+    taxon, the density of a tip's age."""
 
     name: str
     taxa: tuple[str, ...]

@@ -219,7 +219,7 @@ DEVIATIONS = {
 }
 """Densities of deviations that are not standard normal."""
 _LOCALLY = local_clocks.set_lengths_along, local_clocks.pull_back_along
-ALONG = dict.fromkeys((clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE), _LOCALLY)
+ALONG = dict.fromkeys((*clocks.OF_CLADES, clocks.RANDOM, clocks.SHRINKAGE), _LOCALLY)
 _FROM_PARENTS = set_lengths_autocorrelated, pull_back_autocorrelated
 ALONG |= dict.fromkeys(clocks.FROM_PARENTS, _FROM_PARENTS)
 """Lengths of clocks whose rates are handed down the tree, and their derivatives."""

@@ -45,6 +45,7 @@ CLOCKS = {
     "ucln": clocks.BY_CV,
     "ucgd": clocks.GAMMA,
     "local": clocks.LOCAL,
+    "local-crown": clocks.LOCAL_CROWN,
     "random": clocks.RANDOM,
     "shrinkage": clocks.SHRINKAGE,
     "white-noise": clocks.WHITE_NOISE,
@@ -263,7 +264,7 @@ def _fossils(prior: TreePrior, options: Mapping[str, Any], clock: str, tip_bound
         return ""
     if tip_bounds.max() == 0.0:
         return "tips"  # all are of one time
-    if found == "ancestors" and CLOCKS[clock] in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE):
+    if found == "ancestors" and CLOCKS[clock] in (*clocks.OF_CLADES, clocks.RANDOM, clocks.SHRINKAGE):
         raise InputError(
             f"with --clock {clock} no sample is an ancestor of another",
             hint="Choose another clock, or --fossils tips, the posterior given that none is.",
@@ -365,9 +366,11 @@ def _clock_kind(tree: TreeModel) -> int:
     """InputError for a clock that is none, and where clades have clocks that it does not know of."""
     require_choice("clock", tree.clock, tuple(CLOCKS))
     kind, own = CLOCKS[tree.clock], [c.name for c in tree.clades if c.clock]
-    if own and kind != clocks.LOCAL:
-        raise InputError(f"clade '{own[0]}' has a clock of its own", hint="Choose --clock local.")
-    if not own and kind == clocks.LOCAL:
+    if own and kind not in clocks.OF_CLADES:
+        raise InputError(
+            f"clade '{own[0]}' has a clock of its own", hint="Choose --clock local or local-crown."
+        )
+    if not own and kind in clocks.OF_CLADES:
         raise InputError("local clocks need a clade", hint="Name its taxa: --clock-clade name=taxon,taxon.")
     return _BY_SPREAD.get((tree.clock, tree.clock_sd), kind)
 

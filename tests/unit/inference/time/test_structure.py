@@ -28,6 +28,7 @@ NUMBERS = {
     "ucln": ["clock_cv"],
     "ucgd": ["clock_cv"],
     "local": ["clock_ratio(own)"],
+    "local-crown": ["clock_ratio(own)"],
     "random": [],
     "shrinkage": ["clock_scale"],
     "white-noise": ["clock_variance"],
@@ -38,6 +39,7 @@ MOVES = {
     "ucln": {"branch_deviation", "spread_centred", "hamilton_dates"},
     "ucgd": {"branch_deviation", "spread_centred", "hamilton_dates"},
     "local": set(),
+    "local-crown": set(),
     "random": {"jump_flip", "jump_walk", "jump_swap"},
     "white-noise": {"branch_deviation", "spread_centred", "noise_variance", "hamilton_dates"},
     "autocorrelated": {"branch_deviation", "autocorrelated_variance"},
@@ -46,7 +48,7 @@ MOVES = {
 
 
 def model_of(clock="strict", **more):
-    clades = more.pop("clades", (OWN,) if clock == "local" else ())
+    clades = more.pop("clades", (OWN,) if clock.startswith("local") else ())
     structure = structure_of_model(parse_model("JC", datatype="dna"), 10)
     tree = TreeModel(clock=clock, clades=clades, **more)
     bounds = np.repeat([[0.0], [0.0], [1.0], [2.0], [2.5]], 2, axis=1)
@@ -137,7 +139,7 @@ def test_names_are_of_kinds():
     assert model_of("ucln", clock_sd="log").clock == clocks.BY_LOG
     assert model_of("ucln", clock_sd="log-median").clock == clocks.BY_LOG_MEDIAN
     assert model_of("autocorrelated", clock_sd="log").clock == clocks.AUTOCORRELATED_LOG
-    assert {model_of(name).clock for name in CLOCKS} == {*range(9)} - {clocks.BY_LOG}
+    assert {model_of(name).clock for name in CLOCKS} == {*range(9), clocks.LOCAL_CROWN} - {clocks.BY_LOG}
 
 
 def test_a_level_takes_a_density():
