@@ -327,7 +327,7 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset topologypr=constraints(x);", "no constraint 'x'"),
         ("constraint x partial = 1 2; prset topologypr=constraints(x);", "has no ':'"),
         ("constraint x soft = 1 2; prset topologypr=constraints(x);", "soft constraints"),
-        ("calibrate one = fixed(3); prset brlenspr=clock:uniform nodeagepr=cal;", "age of taxon 'one'"),
+        ("calibrate one = fixed(3); prset brlenspr=clock:coal nodeagepr=cal;", "taxon 'one' has an age"),
         ("calibrate two fixed; prset brlenspr=clock:uniform;", "CALIBRATE is 'name"),
         ("prset topologypr=speciestree;", "there are no species trees"),
         ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
