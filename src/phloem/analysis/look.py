@@ -20,6 +20,7 @@ from phloem.io.date_table import read_dates
 from phloem.io.dates import dates_from_names
 from phloem.io.distance_matrix import is_distance_matrix, taxa_of_matrix
 from phloem.io.input_file import first_bytes
+from phloem.io.tree_table import tree_table
 from phloem.io.trees import read_trees
 
 Content = Literal["alignment", "matrix", "trees", "dates"]
@@ -27,6 +28,7 @@ MOST_GROUPS = 50  # of identical sequences that are listed
 _CHARACTERS = re.compile(r"begin\s+(data|characters)\b", re.IGNORECASE)
 _TREES = re.compile(r"begin\s+trees\b", re.IGNORECASE)
 _COMMENTS = re.compile(r"^(?:\[[^\]]*\]\s*)+")  # of a Newick file, before its tree
+_TRACES = ("gen", "state", "sample", "iteration")  # what samplers call a trace's first column
 _HEAD = 1 << 16
 _WARNINGS = threading.RLock()  # Python's list of warnings is one for all threads
 
@@ -94,14 +96,26 @@ def content_of(path: str) -> Content:
     """What kind of file it is, by how it begins; an alignment where nothing else is recognised."""
     head = first_bytes(path, _HEAD).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if head[:6].lower() == "#nexus":
+        if is_distance_matrix(path):
+            return "matrix"
         return "trees" if _TREES.search(head) and not _CHARACTERS.search(head) else "alignment"
-    if _COMMENTS.sub("", head).startswith("("):
+    if _COMMENTS.sub("", head).startswith("(") or tree_table(head, path) is not None:
         return "trees"
     if path.lower().endswith((".tsv", ".csv", ".txt")) and _is_narrow(head):
         return "dates"
+    if _is_of_sampler(head):
+        hint = "phloem summarize shows it: numbers, effective sample sizes, whether runs agree."
+        raise InputError("this is a trace of a sampler", file=path, hint=hint)
     if head[:1] not in (">", "<") and is_distance_matrix(path):
         return "matrix"
     return "alignment"
+
+
+def _is_of_sampler(head: str) -> bool:
+    """Whether a table begins with a generation, comments left out."""
+    lines = [line for line in head.splitlines() if line.strip() and line[0] not in "#["][:2]
+    first = [line.split("\t")[0].strip().lower() for line in lines]
+    return len(first) == 2 and first[0] in _TRACES and first[1].isdigit()
 
 
 def _is_narrow(head: str) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import STANDARD_INPUT, InputError
+from phloem.io.distance_nexus import distances_of_nexus, has_distances
 from phloem.io.distance_phylip import (
     READINGS,
     PhylipText,
@@ -43,22 +44,26 @@ from phloem.io.output_file import replaced_file, replaced_text, write_file
 from phloem.io.source_text import decode, read_source
 
 _FIRST = 1 << 16  # bytes looked at; eight times as many where two lines are longer
+_HEAD = 1 << 20  # of a NEXUS file, in which blocks are looked for
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _BLANKS = " \t\v\f"  # of ASCII; others may be a name
 _NUMPY = b"\x93NUMPY"
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _NO_NAMES = "A matrix without names can be a .npy file."
-Kind = Literal["npy", "phylip", "table", "other"]
+Kind = Literal["npy", "phylip", "table", "nexus", "other"]
 
 
 def file_kind(path: str) -> Kind:
-    """What an input is: a PHYLIP matrix starts with the number of taxa alone, a table with names.
+    """What an input is: a PHYLIP matrix starts with the number of taxa alone, a table with names, NEXUS with
+    its own, and has a block of distances and none of characters.
 
     InputError for numbers in the first line, of which an alignment has two at most.
     """
     if path.endswith(".npy") or first_bytes(path, len(_NUMPY)) == _NUMPY:
         return "npy"
     first, second = _first_lines(path)
+    if first.lstrip()[:6].lower() == "#nexus":
+        return "nexus" if has_distances(first_bytes(path, _HEAD).decode("utf-8", "replace")) else "other"
     if path.lower().endswith(_TABLES):
         return "table"
     if announced_taxa(first, path) is not None:
@@ -75,12 +80,15 @@ def is_distance_matrix(path: str | os.PathLike[str]) -> bool:
 
 
 def taxa_of_matrix(path: str) -> int:
-    """Taxa of a PHYLIP, CSV, TSV or .npy distance matrix (is_distance_matrix says whether it is one).
+    """Taxa of a PHYLIP, CSV, TSV, NEXUS or .npy distance matrix (is_distance_matrix says whether it is one).
 
     Raises InputError for an input that cannot be read or whose header is none.
     """
-    if file_kind(path) == "npy":
+    kind = file_kind(path)
+    if kind == "npy":
         return len(_square_array(path))
+    if kind == "nexus":
+        return len(distances_of_nexus(path)[1].taxa)
     first, second = _first_lines(path)
     n = announced_taxa(first, path)
     return len(cells_of(second or first)) - 1 if n is None else n
@@ -131,7 +139,8 @@ def read_distance_matrix(
     tolerance: float = TOLERANCE,
     progress: Progress | None = None,
 ) -> DistanceMatrix:
-    """Read a square, lower or upper triangular PHYLIP matrix, a CSV or TSV table with names, or a .npy array.
+    """Read a square, lower or upper triangular PHYLIP matrix, a CSV or TSV table with names, the DISTANCES
+    block of a NEXUS file, or a .npy array.
 
     names: a file with one name a line, for .npy (without it the taxa are called taxon_1 …).
     precision: of the matrix; "auto" is float64 up to 4,096 taxa, float32 beyond.
@@ -194,7 +203,7 @@ def _read(
                 file=source,
                 hint="Leave out --names.",
             )
-        data = read_bytes(source)
+        data, of_nexus = distances_of_nexus(source) if kind == "nexus" else (read_bytes(source), None)
 
         def fill(rows: RowSpans) -> np.ndarray:
             _check_names(rows.taxa, source, rows.lines)
@@ -202,7 +211,10 @@ def _read(
                 refuse_thousands(data, rows, source)
             return filled(rows.taxa, rows.form, partial(parse_rows, data, rows, source), data)
 
-        taxa, entries, layout = (_table if kind == "table" else _phylip)(data, source, fill)
+        if of_nexus is not None:
+            taxa, entries, layout = of_nexus.taxa, fill(of_nexus), f"NEXUS, {of_nexus.form}"
+        else:
+            taxa, entries, layout = (_table if kind == "table" else _phylip)(data, source, fill)
     settings |= {"format": layout, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}
     return DistanceTriangle(tuple(taxa), entries, source, settings)
 

@@ -58,13 +58,17 @@ class RowSpans:
 
     def expected(self, i: int) -> tuple[int, int]:
         """(first column, number of columns) that row i gives."""
-        n = len(self.taxa)
-        if self.form == "square":
-            return 0, n
-        if self.form.startswith("lower"):
-            return 0, i + ("diagonal" in self.form)
-        first = i + ("diagonal" not in self.form)
-        return first, n - first
+        return columns_of(self.form, len(self.taxa), i)
+
+
+def columns_of(form: Form, n: int, i: int) -> tuple[int, int]:
+    """(first column, number of columns) of row i of n."""
+    if form == "square":
+        return 0, n
+    if form.startswith("lower"):
+        return 0, i + ("diagonal" in form)
+    first = i + ("diagonal" not in form)
+    return first, n - first
 
 
 @dataclass(frozen=True)
@@ -187,13 +191,14 @@ def _no_number(text: np.ndarray, rows: RowSpans, i: int, wrong: int, source: str
         row = bytes(text[rows.starts[i] : wrong]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         line, column = line + row.count(b"\n"), len(before) - before.rfind(b"\n")
     word = bytes(text[wrong : wrong + 24]).split()[0].decode("utf-8", "replace")
+    word = re.split("[,;]", word)[0] or word
+    hint = "Distances are decimal numbers; names with blanks take ten columns in PHYLIP, or a table."
+    if word.lower() in ("?", "na", "n/a", "-", "none", "null"):
+        hint = (
+            "No method here makes a tree without a distance: leave out one of the two taxa, or estimate it."
+        )
     return LayoutError(
-        f"'{word}' is no number",
-        file=source,
-        line=line,
-        column=column,
-        taxon=rows.taxa[i],
-        hint="Distances are decimal numbers; names with blanks take ten columns in PHYLIP, or a table.",
+        f"'{word}' is no number", file=source, line=line, column=column, taxon=rows.taxa[i], hint=hint
     )
 
 

@@ -53,11 +53,20 @@ def test_warnings_of_readers_are_told(tmp_path):
     assert any("mrbayes" in told.lower() for told in look_at(written(tmp_path, "a.nex", text)).warnings)
 
 
+@pytest.mark.parametrize("first", ["Gen", "state", "# BEAST\nSample", "Iteration"])
+def test_a_trace_of_a_sampler_is_told(first, tmp_path):
+    with pytest.raises(InputError, match="a trace of a sampler"):
+        look_at(written(tmp_path, "a.log", f"{first}\tp\tq\n0\t1\t2\n10\t1\t2\n"))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "content"),
     [
         ("a.fasta", FASTA, "alignment"),
         ("a.phy", "2 4\na ACGT\nb ACGA\n", "alignment"),
+        ("a.nex", "#NEXUS\nbegin distances;\ndimensions ntax=2;\nmatrix a 0 b 1 0;\nend;\n", "matrix"),
+        ("a.trees", "Iteration\tpsi\n0\t(a,b,c);\n", "trees"),
+        ("a.tsv", "sample\tdate\nx\t1999\ny\t2001\n", "dates"),
         ("a.dist", "3\na 0 1 2\nb 1 0 3\nc 2 3 0\n", "matrix"),
         ("a.csv", ",a,b,c,d\na,0,1,2,1\nb,1,0,3,1\nc,2,3,0,1\nd,1,1,1,0\n", "matrix"),
         ("a.nwk", "((a:1,b:2):1,c:3);", "trees"),

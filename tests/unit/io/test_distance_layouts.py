@@ -196,3 +196,58 @@ def test_lines_that_are_blank_to_python_alone(tmp_path, blank):
                     look(tmp_path / "m")
                 except InputError as error:
                     assert error.hint
+
+
+NEXUS = """#NEXUS
+begin taxa; dimensions ntax=3; taxlabels 'a b' b c; end;
+begin distances;
+ format triangle={triangle} {diagonal} {labels} missing=?;
+ matrix [1]
+{rows} ;
+end;
+"""
+
+
+def nexus(triangle="lower", diagonal="diagonal", labels="labels"):
+    rows = []
+    for i, row in enumerate(VALUES):
+        k = diagonal == "diagonal"
+        cut = {"both": row, "lower": row[: i + k], "upper": row[i + 1 - k :]}[triangle]
+        name = ("'a b'", "b", "c")[i] if labels == "labels" else ""
+        rows.append(f"{name} {' '.join(map(str, cut))} [{i + 1}]\n")
+    return NEXUS.format(triangle=triangle, diagonal=diagonal, labels=labels, rows="".join(rows))
+
+
+@pytest.mark.parametrize("labels", ["labels", "nolabels"])
+@pytest.mark.parametrize("diagonal", ["diagonal", "nodiagonal"])
+@pytest.mark.parametrize("triangle", ["lower", "upper", "both"])
+def test_distances_of_nexus(tmp_path, triangle, diagonal, labels):
+    diagonal = "diagonal" if triangle == "both" else diagonal
+    found = read(tmp_path, nexus(triangle, diagonal, labels), ".nex")
+    assert found.taxa == ("a b", "b", "c") and found.values.tolist() == VALUES
+    assert str(found.settings["format"]).startswith("NEXUS")
+
+
+def test_distances_of_nexus_that_are_none(tmp_path):
+    good = nexus()
+    for old, new, message, line in (
+        ("1.5", "?", r"'\?' is no number", 7),
+        ("lower", "upper", "'b' is no number", 6),
+        ("lower", "sideways", "no triangle 'sideways'", 4),
+        ("[3]", "7", "'7' stands behind the last", 8),
+        ("1.5", "-1.5", "negative", None),
+        ("2.0 3.25", "2.0", "the matrix ends in row 3", 9),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            read(tmp_path, good.replace(old, new), ".nex")
+        assert caught.value.line == line and caught.value.file
+    with_characters = good + "begin characters; format datatype=dna; matrix a A b C c A; end;\n"
+    file = tmp_path / "both.nex"
+    file.write_text(with_characters)
+    assert not is_distance_matrix(file), "an alignment is measured"
+
+
+def test_a_distance_that_is_missing(tmp_path):
+    with pytest.raises(InputError, match="'NA' is no number") as caught:
+        read(tmp_path, ",a,b,c\na,0,NA,2\nb,NA,0,3\nc,2,3,0\n", ".csv")
+    assert "leave out one of the two taxa" in caught.value.hint
