@@ -100,8 +100,9 @@ def _matched(tree: Tree, taxa: tuple[str, ...], number: int) -> Tree:
 
 def difference_of_taxa(own: Sequence[str], others: Sequence[str]) -> str:
     """Which taxa one has more and which it lacks, three each; "" where they are the same."""
-    more = [name for name in own if name not in set(others)]
-    lacks = [name for name in others if name not in set(own)]
+    of_own, of_others = set(own), set(others)
+    more = [name for name in own if name not in of_others]
+    lacks = [name for name in others if name not in of_own]
     told = []
     for words, names in (("it has", more), ("it lacks", lacks)):
         if names:
