@@ -324,8 +324,9 @@ class Dated:
             if one.age.word == "fixed" and one.age.arguments in (("0",), ("0.0",), ("0.00",)):
                 return
             told = f"taxon '{one.name}' has an age, and clock:{kind} is of tips of one time in MrBayes"
-            nearest = "--tree-prior constant" if kind == "coalescence" else "--tree-prior fbd-root"
-            hint = f"clock:fossilization and clock:uniform are of all; or phloem time {self.file} {nearest}."
+            nearest = "constant" if kind == "coalescence" else "fbd-root"
+            call = f"phloem time {self.file} --tree-prior {nearest} --tip-age NAME=AGE"
+            hint = f"Choose clock:fossilization or clock:uniform, which know ages of tips; or call {call}."
             raise one.command.error(told, hint)
 
     def _tree_age(self) -> str:

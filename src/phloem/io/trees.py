@@ -241,8 +241,9 @@ def _whole_trees(source: SourceText) -> SourceText:
     text = source.text.rstrip()
     begin = text.rfind("\n") + 1
     pattern = _TREE_COMMAND if is_nexus(text) else _NEWICK
-    in_table = tree_table(text[:HEAD], source.file) is not None
-    if begin == 0 or text.endswith(";") or not (in_table or pattern.match(text, begin)):
+    if begin == 0 or text.endswith(";"):
+        return source
+    if not pattern.match(text, begin) and tree_table(text[:HEAD], source.file) is None:
         return source
     told = f"{shown_file(source.file or '')}, line {source.locate(begin)[0]}: {CUT_SHORT}"
     warnings.warn(told, InputWarning, stacklevel=3)

@@ -26,10 +26,9 @@ class Constraint:
     """
 
     def __init__(self, tree: Tree, taxa: Sequence[str], file: str | None = None) -> None:
-        place = {name: i for i, name in enumerate(taxa)}
-        if not place.keys() >= set(tree.taxa):
-            tree = respelled(tree, taxa)
+        tree = respelled(tree, taxa)
         self.tree, self.taxa, self.file = tree, tuple(taxa), file
+        place = {name: i for i, name in enumerate(self.taxa)}
         _require_known(tree.taxa, place, file)
         self._numbers = [place[name] for name in tree.taxa]
         below = [1 << i for i in self._numbers] + [0] * (tree.n_nodes - tree.n_tips)

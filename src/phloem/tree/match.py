@@ -99,9 +99,7 @@ def match_taxa(tree: Tree, taxa: Sequence[str], *, file: str | None = None) -> T
     """
     if tree.taxa == tuple(taxa):
         return tree
-    place = {name: i for i, name in enumerate(taxa)}
-    if not place.keys() >= set(tree.taxa):
-        tree = respelled(tree, taxa)
+    place, tree = {name: i for i, name in enumerate(taxa)}, respelled(tree, taxa)
     only_tree = [name for name in tree.taxa if name not in place]
     only_alignment = sorted(set(taxa) - set(tree.taxa), key=place.__getitem__)
     if only_tree or only_alignment:
@@ -128,6 +126,8 @@ def folded(name: str) -> str:
 def respelled(tree: Tree, taxa: Sequence[str]) -> Tree:
     """The tree, of all taxa or of some, with their spelling of its tips' names where each has exactly one
     there that is equal by NEXUS' rule, case and '_' for a blank apart; else as it is."""
+    if set(tree.taxa) <= set(taxa):
+        return tree
     spelling = {folded(name): name for name in taxa}
     own = {folded(name) for name in tree.taxa}
     if len(spelling) != len(taxa) or len(own) != tree.n_tips or not own <= spelling.keys():
