@@ -45,6 +45,12 @@ _OF_TREE = (
     "brlenspr", "topologypr", "clockvarpr", "clockratepr", "treeagepr", "nodeagepr", "speciationpr",
     "extinctionpr", "sampleprob", "samplestrat", "fossilizationpr", "popsizepr", "growthpr", "ploidy",
 )  # fmt: skip
+_OF_KINDS: dict[str, tuple[str, ...]] = dict.fromkeys(("popsizepr", "growthpr", "ploidy"), ("coalescence",))
+_OF_KINDS |= dict.fromkeys(
+    ("speciationpr", "extinctionpr", "sampleprob", "samplestrat"), ("birthdeath", "fossilization")
+)
+_OF_KINDS |= {"fossilizationpr": ("fossilization",), "treeagepr": ("uniform", "birthdeath", "fossilization")}
+"""What some of _TREES alone have."""
 _RATIOS = {"kappa": "tratio", "omega": "omega"}
 _OF_CLASSES = "M2a", "M3"
 
@@ -77,7 +83,7 @@ def clock_notes(
     """What was said about clocks and species and has no meaning: command, name of command or option, why.
     dated: whether the trees have a clock."""
     ages, found = division.value("nodeagepr").word.lower() == "calibrated", []
-    clock = division.value("clockvarpr").word.lower()
+    clock, kind = division.value("clockvarpr").word.lower(), division.value("brlenspr").second.lower()
     own = _CLOCKS[clock][1].removesuffix("varpr") if clock in _CLOCKS else "no other"
     for command, name in said:
         other = OF_OTHER_TREES.get(name, "a clock")
@@ -87,6 +93,8 @@ def clock_notes(
             found.append((command, name, "no meaning while nodeagepr=unconstrained, as in MrBayes"))
         elif name in (*_RELAXED, *OF_BRANCHES) and not name.startswith(own):
             found.append((command, name, f"no meaning while clockvarpr={clock}"))
+        elif kind not in _OF_KINDS.get(name, (kind,)):
+            found.append((command, name, f"no meaning with clock:{kind}"))
     return found
 
 

@@ -43,8 +43,12 @@ def block_of(folder, *lines: str) -> BlockAnalysis:
 
 
 def test_defaults_are_those_of_mrbayes(tmp_path):
-    found = block_of(tmp_path, "prset brlenspr=clock:uniform;", "outgroup aa;", "mcmc;").options
+    line = "prset speciationpr=exp(2) treeagepr=gamma(1,1) fossilizationpr=beta(1,2);"
+    block = block_of(tmp_path, "prset brlenspr=clock:uniform;", line, "outgroup aa;", "mcmc;")
+    found, told = block.options, "\n".join(block.notes)
     assert found["tree_prior"] == "uniform" and found["calibrate"] == ["root=gamma(1,1)"]
+    assert "speciationpr: no meaning with clock:uniform" in told and "treeagepr" not in told
+    assert "fossilizationpr: no meaning with clock:uniform" in told
     assert found["prior"] == ["clock_rate=1"] and found["clock"] == "strict"
     assert (found["generations"], found["runs"], found["chains"], found["warm_up"]) == (1_000_000, 2, 4, 0.25)
     found = block_of(tmp_path, "lset nst=2;", "prset brlenspr=clock:birthdeath;", "mcmc;").options
