@@ -182,7 +182,7 @@ def run_ml(
     result, data, checkpoint = analysed(settings, told, resumable=True, here=here, said=said)
     write_result(result, data)
     if checkpoint is not None:
-        checkpoint.remove(settings.effort.starts)
+        checkpoint.remove()
     return result
 
 

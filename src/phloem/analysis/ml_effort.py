@@ -9,8 +9,7 @@ from phloem.errors import InputError
 
 class Effort(NamedTuple):
     """starts: searches, each from a tree of its own. patience: tries in a row without a better tree that end
-    a search, twice as many where fewer than two of them lead back to the best tree. Both as
-    inference/ml/tree_search.SearchSettings has them."""
+    a search. Both as inference/ml/search_result.SearchSettings has them."""
 
     name: Literal["usual", "fast", "thorough", "own"]
     starts: int
@@ -51,4 +50,4 @@ def effort_line(effort: Effort) -> str:
     if effort.patience == 0:
         return f"effort: {word}{starts}, climbed once, no tries from elsewhere"
     tries = f"{effort.patience} vain tr" + ("ies" if effort.patience != 1 else "y")
-    return f"effort: {word}{starts}, each until {tries}, {2 * effort.patience} on hard data"
+    return f"effort: {word}{starts}, each until {tries}; more on hard data"

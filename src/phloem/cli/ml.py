@@ -39,9 +39,7 @@ _MERGE = typer.Option(
 _TREE = typer.Option(
     None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
 )
-_PATIENCE = typer.Option(
-    None, help="Tries in a row without a better tree that end a search, twice as many on hard data; 10."
-)
+_PATIENCE = typer.Option(None, help="Tries in a row without a better tree that end a search; 10.")
 _STARTS = typer.Option(
     None,
     help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees; 1. "

@@ -72,7 +72,7 @@ _ML = (
     q.whole(
         "patience",
         "Patience",
-        "Tries without a better tree that end the search, twice as many on hard data; 10.",
+        "Tries without a better tree that end a search; 10.",
         None,
         True,
     ),

@@ -46,7 +46,7 @@ def test_the_three_files_tell_one_result(alignment):
     assert record["optimum"]["free_numbers"] == 7 and record["settings"]["patience"] == 1
     report = Path("small.report").read_text()
     assert f"log-likelihood: {value:.4f}" in report and "unrooted" in report and "BIONJ" in report
-    assert told[0] == "first climb" and told[-1].startswith("try")
+    assert told[0] == "first climb" and " try " in f" {told[-1]}"
     with pytest.raises(InputError, match="exists already"):
         run_ml(settings)
 

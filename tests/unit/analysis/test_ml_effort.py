@@ -62,7 +62,7 @@ def test_what_is_meant_by_the_words_and_numbers():
     assert MlSettings("x", starts=1, patience=10).effort == USUAL
     assert MlSettings("x", starts=3).effort == ("own", 3, 10)
     assert effort_line(MlSettings("x", starts=3, patience=1).effort) == (
-        "effort: 3 starts, each until 1 vain try, 2 on hard data"
+        "effort: 3 starts, each until 1 vain try; more on hard data"
     )
     for effort in (USUAL, THOROUGH, MlSettings("x", starts=1000, patience=10_000).effort):
         assert len(f"  {effort_line(effort)}") <= 80

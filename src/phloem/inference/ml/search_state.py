@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,7 +20,8 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 7
+_FORM = 8
+_OF_SEARCH = re.compile(r"\.(after-)?\d+$")  # ends of the names of files beside the first one
 
 
 class Ended(NamedTuple):
@@ -197,7 +200,13 @@ class Checkpoint:
         """Of one of several searches, counted from 1: a file beside that of the first."""
         if start == 1:
             return self
-        path = f"{self.path}.{start}"
+        return self._beside(f"{self.path}.{start}")
+
+    def after(self, start: int) -> Checkpoint:
+        """Of what follows one of several searches with all that is known then."""
+        return self._beside(f"{self.path}.after-{start}")
+
+    def _beside(self, path: str) -> Checkpoint:
         return Checkpoint(path, self._identity, self._replace, self._seconds, self._from_json)
 
     def read(self) -> Any:
@@ -227,8 +236,9 @@ class Checkpoint:
             write_file(self.path, json.dumps(record))
             self._last = time.monotonic()
 
-    def remove(self, starts: int = 1) -> None:
-        """Those of so many searches."""
-        for start in range(1, starts + 1):
+    def remove(self) -> None:
+        """Of all searches."""
+        others = glob.glob(f"{glob.escape(self.path)}.*")
+        for path in (self.path, *(path for path in others if _OF_SEARCH.search(path))):
             with suppress(FileNotFoundError):
-                os.unlink(self.of(start).path)
+                os.unlink(path)

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.elsewhere import FAR as _FAR
 from phloem.inference.ml.elsewhere import Elsewhere
 from phloem.inference.ml.fusion import fused
 from phloem.inference.ml.search import FAR, Place, climb, fit_lengths, moved_far
-from phloem.inference.ml.search_state import (
-    Better,
-    Checkpoint,
-    Doing,
-    Ended,
-    Kind,
-    SearchState,
-    Told,
-    together,
-)
-from phloem.inference.ml.searched import Fit, Likelihood, OneAlignment, Searched, idle_tips_cut
+from phloem.inference.ml.search_result import SearchResult, SearchSettings
+from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Kind, SearchState, Told, together
+from phloem.inference.ml.searched import Fit, OneAlignment, Searched, idle_tips_cut
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.tree_starts import (
     Difficulty,
@@ -34,74 +25,24 @@ from phloem.inference.ml.tree_starts import (
     difficulty,
     further_start,
     own_starts,
+    parsimony_start,
     with_lengths,
 )
-from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
-from phloem.pruning.select import Selection
 from phloem.tree.half_edges import HalfEdges, topology_key, tree_of
 from phloem.tree.tree import Tree
 
 _COARSE, _REPLICATE = 15, 8  # steps of a fit between climbs; of a replicate's only one, of known numbers
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
-_OF_HARD: tuple[Kind, ...] = ("exchange", "apart", "ratchet", "apart")  # beyond the patience
+_LAST: Kind = "apart"  # a climb that owes the best tree nothing
 _MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
 _SURE = 2  # tries that lead back to the best tree: most on easy data, hardly one on hard ones
 _GAIN = 0.01  # log units that count as another, better tree
-_STREAM = 6  # of random numbers, of searches after the first
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """radius: nodes that a subtree moves at most. patience: tries in a row without a better tree that end the
-    search, or twice as many where the data look hard (_Search._most). starts: searches, each
-    from a tree of its own. seed: of all random choices. threads: None lets phloem choose; they change no
-    number."""
-
-    radius: int = 5
-    patience: int = 10
-    starts: int = 1
-    seed: int = 1
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("radius", 1), ("patience", 0), ("starts", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}", hint=f"Give {least} or more.")
-
-
-@dataclass(frozen=True, eq=False)
-class SearchResult:
-    """optimum: the best tree found, every length and parameter fitted; likelihood: stands there. starts: the
-    searches, the first of the tree given. tries: climbs from elsewhere; found: those that led to a better
-    tree of their search. difficulty: None of too few climbs. supports: branch_tests.branch_supports."""
-
-    optimum: Fit
-    likelihood: Likelihood
-    starts: tuple[Ended, ...]
-    tries: int
-    found: tuple[Better, ...]
-    difficulty: Difficulty | None
-    supports: dict[str, dict[bytes, float]]
-
-    @property
-    def origin(self) -> str:
-        """Of the tree that the first climb began from."""
-        return self.starts[0].origin
-
-    @property
-    def first(self) -> float:
-        """What the first climb reached."""
-        return self.starts[0].first
-
-    @property
-    def selection(self) -> Selection:
-        if isinstance(self.likelihood, PartitionedLikelihood):
-            return next(iter(self.likelihood.selections.values()))
-        return self.likelihood.selection
+_STREAM, _TOGETHER = 6, 7  # of random numbers: of searches after the first, and after each of these
+_EQUAL = 0.05  # log units that are worth no further search
 
 
 def search_tree(
@@ -166,7 +107,8 @@ def _searches(
     """The searches from all starts, in their order, on the first rank; each rank has some."""
     walk = walk or _Search(data, settings, lambda *_: None)
     numbers = own_starts(settings.starts, here)
-    own = [walk.search_from(n, first, checkpoint, k, len(numbers)) for k, n in enumerate(numbers)]
+    walk.shares(len(numbers))
+    own = [walk.search_from(n, walk.start(n, first), checkpoint) for n in numbers]
     found = {n: state for part in here.gather((numbers, own)) or () for n, state in zip(*part)}
     return [found[number] for number in sorted(found)]
 
@@ -177,7 +119,9 @@ class _Search:
     def __init__(self, data: Searched, settings: SearchSettings, told: Told) -> None:
         self._data, self._settings, self._told = data, settings, told
         self._rng, self._best = np.random.default_rng(settings.seed), -np.inf
-        self._ahead, self._patience = "", (0, settings.patience)  # of what is told
+        self._patience = settings.patience  # of the search at hand
+        self._ahead, self._before = "", 0  # what is told: of which search, tries in vain of those before
+        self._left = 1  # searches at least, for what is told
         self._weights = data.weights
         patterns = sum(len(own) for own in self._weights)
         threads = settings.threads or _usual_threads(len(data.taxa) * patterns)
@@ -194,37 +138,80 @@ class _Search:
             self._begun(start)
             start = replace(start, values=self._values)
         states = here.together(_searches, self._data, self._settings, start, checkpoint, walk=self)
-        state = together(states)
+        hard = len(self._data.taxa) > 3 and _look_hard(states)
+        state = self._gone_on(states, checkpoint) if hard and len(states) > 1 else together(states)
+        if hard and self._settings.patience:
+            state = self._further_searches(states, state, checkpoint)
         self._values = state.values
-        if len(states) > 1 and len(self._data.taxa) > 3:
-            self._data.put(self._messages, self._values)
-            best, kind = self._fused_with_all(state, state.place, "fused")
-            if best is not state.place:
-                self._take(state, best, kind)
         if state.found:
             self._refined(state.place)
         edges = idle_tips_cut(state.place.edges, self._data.groups)
         likelihood = self._data.likelihood(edges, self._values, self._settings.threads)
         last = self._data.refined(likelihood)
         self._values = self._data.values_of(last)
-        hard = self._difficulty(state)
+        difficulty = self._difficulty(state)
         supports = self._supports(last, state, wanted)
         searched = tuple(one.ended for one in states), state.tries, tuple(state.found)
-        return SearchResult(last, likelihood, *searched, hard, supports)
+        return SearchResult(last, likelihood, *searched, difficulty, supports)
 
-    def search_from(
-        self, number: int, first: Start, checkpoint: Checkpoint | None, done: int, total: int
+    def shares(self, searches: int) -> None:
+        """How many searches this process has at least, for what is told."""
+        self._left = searches
+
+    def start(self, number: int, first: Start) -> Start:
+        """Of search `number` of those that were asked for."""
+        if number == 1:
+            return first
+        return further_start(self._parsimony, number, first.values or {}, self._settings.seed)
+
+    def _further_searches(
+        self, states: list[SearchState], state: SearchState, checkpoint: Checkpoint | None
     ) -> SearchState:
-        """The search from start `number`, of which first is number 1, whatever was searched before; done: how
-        many were before it, of total here."""
+        """Searches of half the patience from parsimonious trees, each followed by tries of all that is known,
+        until one ends where the best tree before it is, or brings nothing better. Adds them to states."""
+        self._patience = max(1, self._patience // 2)
+        while True:
+            before, number, self._left = state, len(states) + 1, 2
+            start = parsimony_start(self._parsimony, self._settings.seed, number, states[0].values)
+            states.append(self.search_from(number, start, checkpoint))
+            if not _differ([before, states[-1]]):
+                return together([before, states[-1]])
+            state = self._gone_on([before, states[-1]], checkpoint, number)
+            if state.place.log_likelihood < before.place.log_likelihood + _EQUAL:
+                return state
+
+    def _gone_on(
+        self, states: Sequence[SearchState], checkpoint: Checkpoint | None, number: int = 0
+    ) -> SearchState:
+        """The best tree with what the other searches' have better, and tries from there. number: of the last
+        search before."""
+        number = number or len(states)
+        own = None if checkpoint is None else checkpoint.after(number)
+        self._rng = np.random.default_rng([self._settings.seed, _TOGETHER, number])
+        self._ahead = f"after start {number}, "
+        state = None if own is None else own.read()
+        if state is None:
+            state = together(states)
+            self._values, self._vain = state.values, state.vain
+            self._data.put(self._messages, self._values)
+            best = state.place
+            for other in sorted((one.place for one in states), key=lambda place: -place.log_likelihood):
+                both = self._both(state, best, other)
+                if both is not None and both.log_likelihood > best.log_likelihood + _GAIN:
+                    best = both
+            if best is not state.place:
+                self._take(state, best, "fused")
+        self._tried(state, own)
+        return state
+
+    def search_from(self, number: int, start: Start, checkpoint: Checkpoint | None) -> SearchState:
+        """Search `number` of all, from 1, from a start, whatever was searched before."""
         seed = self._settings.seed
         self._rng = np.random.default_rng(seed if number == 1 else [seed, _STREAM, number])
-        self._ahead = f"start {number}, " if self._settings.starts > 1 else ""
-        self._patience = self._settings.patience * done, self._settings.patience * total
+        self._ahead = f"start {number}, " if number > 1 or self._settings.starts > 1 else ""
         own = None if checkpoint is None else checkpoint.of(number)
         state, self._vain = None if own is None else own.read(), set()
         if state is None:
-            start = first if number == 1 else self._further(number, first)
             fit = self._climbed(start)
             self._values = self._data.values_of(fit)
             place = self._placed(self._data.edges_of(fit))
@@ -236,14 +223,10 @@ class _Search:
         self._best = max(self._best, state.place.log_likelihood)
         return state
 
-    def _further(self, number: int, first: Start) -> Start:
-        return further_start(self._parsimony, number, first.values or {}, self._settings.seed)
-
     def _tell(self, what: str, state: SearchState) -> None:
         """The best value so far, and tries in vain, which begin anew after a better tree."""
-        before, total = self._patience
-        own = state.in_vain * self._settings.patience // max(self._most(state), 1)
-        doing = Doing("search", before + own, total, self._ahead + what, "at least")
+        done, total = self._before + state.in_vain, self._before + self._left * self._patience
+        doing = Doing("search", done, total, self._ahead + what, "at least")
         self._told(doing, max(self._best, state.place.log_likelihood))
 
     def _difficulty(self, state: SearchState) -> Difficulty | None:
@@ -314,8 +297,8 @@ class _Search:
         self._data.put(self._messages, self._values)
         while self._goes_on(state):
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
-            kinds = _KINDS if state.in_vain <= self._settings.patience else _OF_HARD
-            other, kind = self._elsewhere.tried(kinds[state.tries % len(kinds)], state, self._rng)
+            kind: Kind = _LAST if state.in_vain == self._patience else _KINDS[state.tries % len(_KINDS)]
+            other, kind = self._elsewhere.tried(kind, state, self._rng)
             best, nothing_left = state.place, other is state.place
             other = self._closely(state, other)
             state.meet(other, independent=kind in ("parsimony", "apart"))
@@ -328,22 +311,17 @@ class _Search:
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
-                checkpoint.write(state, now=state.in_vain >= self._most(state))
+                checkpoint.write(state, now=state.in_vain >= self._patience)
+        self._before, self._left = self._before + self._patience, max(self._left - 1, 1)
 
     def _goes_on(self, state: SearchState) -> bool:
         """Whether there is a try left; after half of the patience subtrees are moved far."""
-        patience = self._settings.patience
+        patience = self._patience
         if patience > 0 and state.in_vain == (patience + 1) // 2:
             better = moved_far(self._messages, state.place, self._settings.radius)
             if better is not None and better.log_likelihood > state.place.log_likelihood + _GAIN:
                 self._take(state, better, "far")
-        return state.in_vain < self._most(state)
-
-    def _most(self, state: SearchState) -> int:
-        """Tries in vain that end the search: twice as many where few led back to the best tree, or most
-        independent climbs ended each on another tree, as parts of these may lead back all the same."""
-        agree = 2 * len(set(state.ends)) <= len(state.ends)
-        return self._settings.patience * (1 if agree and state.led_back >= _SURE else 2)
+        return state.in_vain < patience
 
     def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
         """A better tree, with its numbers fitted, for the best one."""
@@ -398,3 +376,18 @@ class _Search:
         self._values = self._data.values_of(fit)
         self._vain.clear()
         return fit
+
+
+def _differ(states: Sequence[SearchState]) -> bool:
+    """Whether some ended on likelier trees than others; equally likely ones may differ in points as branches."""
+    values = [state.place.log_likelihood for state in states]
+    return max(values) - min(values) > _EQUAL
+
+
+def _look_hard(states: Sequence[SearchState]) -> bool:
+    """Whether searches ended apart; of one, whether few tries led back to its tree, or most
+    independent climbs ended each on another one, as parts of these may lead back all the same."""
+    if len(states) > 1:
+        return _differ(states)
+    agree = 2 * len(set(states[0].ends)) <= len(states[0].ends)
+    return not agree or states[0].led_back < _SURE

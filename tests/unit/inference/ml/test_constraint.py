@@ -198,7 +198,11 @@ def test_a_killed_search_goes_on_under_its_constraint(tmp_path):
     assert kept["tries"] == 2 and constraint.obeyed(np.array(kept["place"]["back"]))
     assert run() == whole
     kept["place"]["back"] = half_edges(data_tree(data, constraint), data.taxa).back.tolist()
-    kept["in_vain"] = 8  # no try is left that could find a tree without that fault
+    kept |= {
+        "in_vain": 8,
+        "led_back": 8,
+        "ends": kept["ends"][:1] * 2,
+    }  # no try or search is left to mend that
     document = json.loads((tmp_path / "x.checkpoint").read_text())
     (tmp_path / "x.checkpoint").write_text(json.dumps(document | {"state": document["state"] | kept}))
     with pytest.raises(RuntimeError, match="breaks the constraint"):

@@ -69,16 +69,22 @@ def test_the_best_of_all_trees_of_five_taxa():
     assert min(every.values()) < found.log_likelihood - 1
 
 
-def test_a_search_ends_sooner_where_tries_lead_back_to_the_best_tree(simulated):
-    def in_vain(data, patience: int) -> int:
-        found = search_tree(data, model_for_alignment("JC", data), settings=SearchSettings(patience=patience))
-        return found.tries - max((better.number for better in found.found), default=0)
+def test_further_searches_follow_where_few_tries_lead_back_to_the_best_tree(simulated):
+    def found(data, patience: int):
+        settings = SearchSettings(patience=patience, threads=1)
+        return search_tree(data, model_for_alignment("JC", data), settings=settings)
 
     letters = np.random.default_rng(1).choice(list("ACGT"), (30, 60))
-    noise = {name: "".join(row) for name, row in zip(taxon_names(30), letters)}
-    assert in_vain(simulated, 8) == 8
-    assert in_vain(alignment_from_sequences(noise, alphabet("dna")), 8) == 16
-    assert in_vain(simulated, 0) == 0
+    rows = {name: "".join(row) for name, row in zip(taxon_names(30), letters)}
+    easy, noise = found(simulated, 8), alignment_from_sequences(rows, alphabet("dna"))
+    assert len(easy.starts) == 1 and easy.tries - max((b.number for b in easy.found), default=0) == 8
+    hard = found(noise, 2)
+    assert len(hard.starts) > 1 and hard.starts[1].origin.startswith("parsimony")
+    assert max(one.log_likelihood for one in hard.starts) <= hard.optimum.log_likelihood + 0.01
+    assert hard.optimum.log_likelihood > hard.starts[0].log_likelihood + 1
+    for data in (simulated, noise):
+        once = found(data, 0)
+        assert len(once.starts) == 1 and once.tries == 0
 
 
 def _clades(tree):
