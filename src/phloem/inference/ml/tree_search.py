@@ -379,7 +379,7 @@ class _Search:
 
 
 def _differ(states: Sequence[SearchState]) -> bool:
-    """Whether some ended on likelier trees than others; equally likely ones may differ in points as branches."""
+    """Whether some ended on likelier trees than others; equal ones may differ in points drawn as branches."""
     values = [state.place.log_likelihood for state in states]
     return max(values) - min(values) > _EQUAL
 
