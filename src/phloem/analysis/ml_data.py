@@ -126,10 +126,8 @@ class MlData:
 def read_ml_data(settings: MlSettings) -> MlData:
     """Errors: InputError as reading; where less than three distinct sequences would be left; for options of
     parts where there are none."""
+    require_parts(settings.partitioned, settings.linkage, settings.link)
     if not settings.partitioned:
-        for name, given in (("linkage", settings.linkage), ("link", settings.link)):
-            if given:
-                raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
         own, empty = (Part("", alignment, named),), without_data([alignment])
@@ -142,6 +140,13 @@ def read_ml_data(settings: MlSettings) -> MlData:
     empty = without_data([part.alignment for part in parts])
     constraint = read_constraint(settings, parts[0].alignment.taxa)
     return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty), constraint)
+
+
+def require_parts(partitioned: bool, linkage: str | None, link: Sequence[str]) -> None:
+    """InputError for what parts share where there are none."""
+    for name, given in (("linkage", linkage), ("link", link)):
+        if given and not partitioned:
+            raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
 
 
 def only_variable(parts: Sequence[tuple[str, Alignment]], models: Sequence[Model]) -> list[str]:
