@@ -36,3 +36,32 @@ def test_the_same_verdicts_within_sampling_error(tmp_path):
     sites = np.loadtxt(tmp_path / "out.sites.tsv", skiprows=1)[:, 1:]
     assert len(table) == 9 and max(map(len, result.lines())) <= 85
     np.testing.assert_allclose(sites.sum(0), tests.log_likelihood, rtol=1e-8)
+
+
+HKY_OF_PARTS = """\
+HKY+F+G4, position1 = 2-457\\3, 660-897\\3
+HKY+F+G4, position2 = 3-457\\3, 661-898\\3
+HKY+F+G4, position3 = 1-457\\3, 662-898\\3
+HKY+F+G4, trna = 458-659
+"""
+
+
+def test_parts_have_the_same_verdicts(tmp_path, monkeypatch):
+    """iqtree2 -p parts.nex -z trees -zb 10000 -zw -au, of the first tree and the fourth."""
+    monkeypatch.chdir(tmp_path)
+    Path("two.nwk").write_text("\n".join((GOLDEN["trees"][0], GOLDEN["trees"][3])))
+    Path("hky.partitions").write_text(HKY_OF_PARTS)
+    given = {"replicates": 3000, "prefix": "out", "threads": 1}
+    result = run_tree_tests(TreeTestsSettings(str(PRIMATES), "two.nwk", partitions="hky.partitions", **given))
+    tests = result.tests
+    np.testing.assert_allclose(tests.log_likelihood, [-5431.043745, -5436.064313], atol=0.12)
+    assert tests.log_likelihood[0] > -5431.04
+    theirs = {"bootstrap": [0.913, 0.087], "kh": [0.904, 0.096], "sh": [1, 0.096], "wsh": [0.904, 0.096]}
+    theirs |= {"elw": [0.89, 0.11], "au": [0.934, 0.066]}
+    for name, values in theirs.items():
+        assert np.abs(getattr(tests, name) - values).max() < 0.025, name
+    rows = [row.split("\t") for row in Path("out.sites.tsv").read_text().splitlines()]
+    assert rows[0] == ["part", "site", "tree_1", "tree_2"] and rows[1][:2] == ["position1", "2"]
+    sums = np.array([row[2:] for row in rows[1:]], float).sum(0)
+    np.testing.assert_allclose(sums, tests.log_likelihood, rtol=1e-8)
+    assert [list(one) for one in result.models] == [["position1", "position2", "position3", "trna"]] * 2

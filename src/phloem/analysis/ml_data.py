@@ -19,7 +19,7 @@ from phloem.analysis.model_file import (
 )
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
 from phloem.analysis.reading import Part, alignment_of, of_part, parts_of, without_data
-from phloem.data.alignment import Alignment, has_constant_character
+from phloem.data.alignment import Alignment, has_constant_character, taxa_with_data
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.model.grammar import leaves_uninformative
@@ -126,13 +126,14 @@ class MlData:
 def read_ml_data(settings: MlSettings) -> MlData:
     """Errors: InputError as reading; where less than three distinct sequences would be left; for options of
     parts where there are none."""
+    require_parts(settings.partitioned, settings.linkage, settings.link)
     if not settings.partitioned:
-        for name, given in (("linkage", settings.linkage), ("link", settings.link)):
-            if given:
-                raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
-        own, empty = (Part("", alignment, named),), without_data([alignment])
+        empty = without_data([alignment])
+        if settings.genes:
+            alignment, empty = _known(alignment)
+        own = (Part("", alignment, named),)
         rows = _distinct(own, settings)
         return MlData(settings, own, False, rows, empty, read_constraint(settings, alignment.taxa))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
@@ -142,6 +143,13 @@ def read_ml_data(settings: MlSettings) -> MlData:
     empty = without_data([part.alignment for part in parts])
     constraint = read_constraint(settings, parts[0].alignment.taxa)
     return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty), constraint)
+
+
+def require_parts(partitioned: bool, linkage: str | None, link: Sequence[str]) -> None:
+    """InputError for what parts share where there are none."""
+    for name, given in (("linkage", linkage), ("link", link)):
+        if given and not partitioned:
+            raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
 
 
 def only_variable(parts: Sequence[tuple[str, Alignment]], models: Sequence[Model]) -> list[str]:
@@ -154,6 +162,18 @@ def only_variable(parts: Sequence[tuple[str, Alignment]], models: Sequence[Model
     ]
     said = "if such were left out of the data, branches come out too long, and +ASC is for that"
     return [f"no character{name} is constant: {said}" for name in names]
+
+
+def _known(alignment: Alignment) -> tuple[Alignment, tuple[str, ...]]:
+    """Without the taxa of which nothing is known, and what is said of them."""
+    known = taxa_with_data(alignment)
+    if known.all():
+        return alignment, ()
+    kept, left = ([x for x, has in zip(alignment.taxa, known) if bool(has) is some] for some in (True, False))
+    codes = np.ascontiguousarray(alignment.codes[known])
+    many = "1 taxon" if len(left) == 1 else f"{len(left)} taxa"
+    said = f"of {many} nothing is known, and the tree is without: {', '.join(left)}"
+    return replace(alignment, taxa=tuple(kept), codes=codes), (said,)
 
 
 def _distinct(parts: Sequence[Part], settings: MlSettings) -> Distinct:

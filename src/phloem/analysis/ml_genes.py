@@ -40,7 +40,7 @@ COLUMNS = (
     "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", *IN_A_ROW, "seconds",
     "error",
 )  # fmt: skip
-_FORM = 2
+_FORM = 3
 _NOT_HERE = (
     "partitions", "part", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta",
     "constraint", "ancestral", "iqtree_files",
@@ -58,6 +58,10 @@ class GenesResult:
     seconds: float
 
     @property
+    def warned(self) -> list[dict[str, Any]]:
+        return [row for row in self.rows if row["warnings"]]
+
+    @property
     def failed(self) -> list[dict[str, Any]]:
         return [row for row in self.rows if row["error"]]
 
@@ -68,8 +72,9 @@ def run_genes(
     compiling: Callable[[str], None] | None = None,
     here: Ranks | None = None,
 ) -> GenesResult:
-    """settings.alignment: the folder. Every gene is analysed with the other settings, as phloem ml would; one
-    that cannot be has its error in the table, and the others go on.
+    """settings.alignment: the folder. Every gene is analysed with the other settings, as phloem ml would, but
+    without the taxa of which it knows nothing: drawn anywhere they would count against branches. One that
+    cannot be has its error in the table, and the others go on.
 
     What is done is in PREFIX.genes.checkpoint, from which a run that was killed goes on. here: processes that
     share the genes; of the others than the first, which calls this, each has a checkpoint beside it. Errors:
@@ -116,7 +121,9 @@ def _shared_rows(
     for name in own:
         digest, row = input_digest(genes[name]), done.get(name)
         if row is None or row["digest"] != digest:
-            row = {"digest": digest} | _row(name, replace(settings, alignment=genes[name], prefix=name))
+            row = {"digest": digest} | _row(
+                name, replace(settings, alignment=genes[name], prefix=name, genes=True)
+            )
             journal.add(row)
         path = os.path.join(f"{settings.file_prefix}.gene_trees", f"{name}.tree")
         if row["tree"]:

@@ -76,7 +76,8 @@ class MlSettings(FitSettings):
     analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
     which has supports of its own, sprta. device: of a search on patterns (analysis/ml_device.py). merge,
-    merge_percent: of parts before models are chosen (inference/ml/merging.py), None for none, 10.
+    merge_percent: of parts before models are chosen (inference/ml/merging.py), None for none, 10. genes: this
+    is one of many genes (analysis/ml_genes.py), whose tree has the taxa that it knows anything of.
     """
 
     linkage: LengthLinkage | None = None
@@ -107,6 +108,7 @@ class MlSettings(FitSettings):
     iqtree_files: bool = False
     constraint: str | None = None
     device: Literal["auto", "cpu", "gpu"] = "auto"
+    genes: bool = False
 
     @property
     def automatic(self) -> bool:

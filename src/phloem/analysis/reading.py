@@ -14,6 +14,7 @@ from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa
 from phloem.data.alphabet import canonical_kind
 from phloem.data.doublets import pairs_not_said
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
+from phloem.data.recorded import Kind, kept_kind, only_of_kind
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons
 from phloem.errors import InputError, InputWarning, ModelError, shown_file
@@ -43,7 +44,8 @@ class DataOptions:
 
     alignment: FASTA, PHYLIP, NEXUS or Clustal file. datatype: None takes what the file says, or guesses.
     genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
-    sites: columns to keep, such as "1-900\\3". ambiguity: what a partly ambiguous character says, "partial"
+    sites: columns to keep, such as "1-900\\3"; "variable" or "informative", of parts too: characters that are
+    so (data/recorded.py). ambiguity: what a partly ambiguous character says, "partial"
     (a likelihood takes the set of states, a distance their even mixture) or nothing, "missing".
     block: which DATA or CHARACTERS block of a NEXUS file, by title or number, or "all" side by side;
     phylip_layout: of a PHYLIP file; both are needed only where the file leaves it open.
@@ -251,12 +253,15 @@ def parts_of(
     subsets = tuple(_typed(subset, options, scheme) for subset in scheme.subsets)
     coding = _coding(options)
     parts = tuple(
-        Part(
-            subset.name,
-            part_alignment(characters, subset, coding),
-            subset.model_text or model,
-            subset.sites,
-            (scheme.file, subset.line) if subset.model_text is not None else (None, None),
+        _kept(
+            Part(
+                subset.name,
+                part_alignment(characters, subset, coding),
+                subset.model_text or model,
+                subset.sites,
+                (scheme.file, subset.line) if subset.model_text is not None else (None, None),
+            ),
+            kept_kind(options.sites),
         )
         for subset in subsets
     )
@@ -269,6 +274,16 @@ def parts_of(
     require_stop_codons(options.stop_codons, [part.alignment.alphabet.kind for part in parts], scheme.file)
     require_model_used(model, [subset.model_text for subset in subsets], scheme.file)
     return replace(scheme, subsets=subsets), parts
+
+
+def _kept(part: Part, kind: Kind | None) -> Part:
+    """The part with its characters of this kind alone; all of None."""
+    if kind is None or part.sites is None:
+        return part
+    with in_part(part.name):
+        alignment, kept = only_of_kind(part.alignment, kind)
+    sites = part.sites.reshape(len(kept), -1)[kept].ravel()
+    return replace(part, alignment=alignment, sites=sites)
 
 
 def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
@@ -301,9 +316,11 @@ def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
 
 def _require_one_choice(options: DataOptions) -> None:
     """InputError where two options say what the parts are, or one says nothing about them."""
-    if options.sites is not None:
+    if options.sites is not None and kept_kind(options.sites) is None:
         given = "--part" if options.part else "--partitions"
-        raise InputError(f"--sites and {given} both choose columns", hint="Leave one out.")
+        raise InputError(
+            f"--sites and {given} both choose columns", hint="Leave one out, or say --sites variable."
+        )
     if options.part and options.partitions is not None:
         raise InputError("--partitions and --part both say what the parts are", hint="Leave one out.")
     if options.part and options.partition_name is not None:

@@ -1,4 +1,4 @@
-"""`phloem test-trees`: which of some trees an alignment rejects."""
+"""`phloem test-trees`: which of some trees an alignment, or its parts together, rejects."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from phloem.analysis.ml_settings import FitSettings
-from phloem.analysis.model_file import model_of, require_gamma_used
 from phloem.analysis.negative_lengths import trees_to_fit
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import alignment_of
-from phloem.data.alignment import Alignment
-from phloem.data.patterns import site_patterns
+from phloem.analysis.tested_data import (
+    TestedData,
+    by_site_of,
+    read_tested_data,
+    selection_of,
+    texts_of,
+)
+from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
-from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.distances import branch_score, quartet_distance
 from phloem.tree.reroot import unroot
 from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.optimum import OptimizeResult
     from phloem.inference.ml.search_state import Told
+    from phloem.inference.ml.searched import Fit
     from phloem.inference.ml.tree_tests import TreeTests
     from phloem.pruning.select import Selection
 
@@ -44,10 +47,13 @@ class TreeTestsSettings(FitSettings):
     """Everything that `phloem test-trees` can be told; field names are those of its options.
 
     trees: a file of two or more. replicates: of each of the ten scales of AU, and of the other tests.
+    linkage, link: what parts have in common, as in MlSettings.
     """
 
     trees: str
     replicates: int = 10_000
+    linkage: LengthLinkage | None = None
+    link: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> list[str]:
@@ -76,26 +82,30 @@ class Distances(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TreeTestsResult:
-    """tests: inference/ml/tree_tests.py. distances: to the best tree. models: fitted."""
+    """tests: inference/ml/tree_tests.py. distances: to the best tree. models: fitted, of every tree by the
+    name of the part ("" of an alignment without parts)."""
 
     settings: TreeTestsSettings
     tests: TreeTests
     distances: tuple[Distances, ...]
-    models: tuple[str, ...]
+    models: tuple[dict[str, str], ...]
     trees: tuple[str, ...]
     seconds: float
     provenance: dict[str, Any]
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
         rows = []
         for i, (model, tree) in enumerate(zip(self.models, self.trees)):
             numbers = {name: column[i].item() for name, column in self.tests._asdict().items()}
-            rows.append(numbers | self.distances[i]._asdict() | {"model": model, "tree": tree})
+            fitted = {"model": model[""]} if "" in model else {"models": model}
+            rows.append(numbers | self.distances[i]._asdict() | fitted | {"tree": tree})
         return {
             "trees": rows,
             "seconds": self.seconds,
-            "settings": asdict(self.settings),
+            "warnings": list(self.warnings),
+            "settings": asdict(self.settings) | {"link": list(self.settings.link)},
             "provenance": self.provenance,
         }
 
@@ -137,60 +147,58 @@ def run_tree_tests(
         on_first_compilation(compiling)
     require_threads(settings.threads)
     check_outputs(settings.files, settings.inputs, settings.redo)
-    alignment, trees = alignment_of(settings), trees_to_fit(settings.trees)
+    data, trees = read_tested_data(settings), trees_to_fit(settings.trees)
     if len(trees) < 2:
         raise InputError("a test wants two trees at least", file=settings.trees, hint="Add trees.")
     begin = time.perf_counter()
-    fits, by_site, selection = _fits(settings, alignment, trees, told)
-    patterns = site_patterns(alignment)
-    _, first = np.unique(patterns.site_pattern, return_index=True)
-    tests = compare_trees(by_site[:, first], patterns.weights, settings.replicates, settings.seed)
+    fits, by_site, selection = _fits(settings, data, trees, told)
+    tests = compare_trees(data.by_pattern(by_site), settings.replicates, settings.seed)
     fitted = [fit.tree for fit in fits]
     best = fitted[int(np.argmax(tests.log_likelihood))]
     result = TreeTestsResult(
         settings=settings,
         tests=tests,
         distances=tuple(_distances(tree, best) for tree in fitted),
-        models=tuple(fit.model_text for fit in fits),
+        models=tuple(texts_of(fit) for fit in fits),
         trees=tuple(newick_text([tree]).strip() for tree in fitted),
         seconds=time.perf_counter() - begin,
         provenance=provenance(settings.inputs, selection) | {"seed": settings.seed},
+        warnings=(*data.warnings, *_not_converged(fits)),
     )
     table, tree_file, site_file, record = settings.files
     write_file(table, _table(result))
     write_trees(tree_file, fitted)
-    write_file(site_file, _sites(by_site))
+    write_file(site_file, _sites(data, by_site))
     write_json(result.to_json(), record)
     return result
 
 
 def _fits(
-    settings: TreeTestsSettings,
-    alignment: Alignment,
-    trees: Sequence[Tree],
-    told: Told | None,
-) -> tuple[list[OptimizeResult], np.ndarray, Selection]:
-    """A fit of every tree, and (n, L) its log-likelihoods of sites."""
+    settings: TreeTestsSettings, data: TestedData, trees: Sequence[Tree], told: Told | None
+) -> tuple[list[Fit], np.ndarray, Selection]:
+    """A fit of every tree, and (n, L) its log-likelihoods of sites, parts one behind the other."""
     from phloem.inference.ml.optimize import optimize
     from phloem.inference.ml.search_state import Doing
     from phloem.inference.ml.searched import root_is_free
     from phloem.inference.ml.tree_starts import with_lengths
 
-    model, fits, rows = model_of(settings.model, alignment, settings.gamma), [], []
-    require_gamma_used(settings.gamma, [model])
-    free = root_is_free(model)
+    fits: list[Fit] = []
+    rows, free = [], all(root_is_free(model) for model in data.models)
     for i, tree in enumerate(trees):
         with in_file(settings.trees):
             own = with_lengths(unroot(tree) if free else tree)
-            likelihood = TreeLikelihood(
-                alignment, own, model, "cpu", threads=settings.threads, multifurcations=True
-            )
+            likelihood = data.likelihood(own, settings.threads)
         fits.append(optimize(likelihood))
-        rows.append(likelihood.site_log_likelihoods())
+        rows.append(by_site_of(likelihood))
         if told is not None:
             doing = Doing("trees", i + 1, len(trees), f"tree {i + 1} of {len(trees)}", "about")
             told(doing, fits[-1].log_likelihood)
-    return fits, np.array(rows), likelihood.selection
+    return fits, np.array(rows), selection_of(likelihood)
+
+
+def _not_converged(fits: Sequence[Fit]) -> list[str]:
+    numbers = ", ".join(str(i) for i, fit in enumerate(fits, 1) if not fit.converged)
+    return [f"the fit of tree {numbers} did not converge"] if numbers else []
 
 
 def _distances(tree: Tree, best: Tree) -> Distances:
@@ -208,7 +216,8 @@ def _table(result: TreeTestsResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sites(by_site: np.ndarray) -> str:
-    head = "\t".join(("site", *(f"tree_{i + 1}" for i in range(len(by_site)))))
-    rows = ("\t".join((str(k + 1), *(f"{v:.10g}" for v in column))) for k, column in enumerate(by_site.T))
-    return "\n".join((head, *rows)) + "\n"
+def _sites(data: TestedData, by_site: np.ndarray) -> str:
+    names = [f"tree_{i + 1}" for i in range(len(by_site))]
+    head = ("part", "site", *names) if data.linkage is not None else ("site", *names)
+    rows = ((*site, *(f"{v:.10g}" for v in column)) for site, column in zip(data.site_names(), by_site.T))
+    return "\n".join("\t".join(row) for row in (head, *rows)) + "\n"

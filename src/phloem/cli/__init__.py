@@ -21,7 +21,7 @@ COMMANDS = {
     "temporal-signal": "phloem.cli.temporal_signal:temporal_signal",
     "date": "phloem.cli.date:date",
     "ml": "phloem.cli.ml:ml",
-    "test-trees": "phloem.cli.tree_tests:test_trees",
+    "test-trees": "phloem.cli.tree_tests:tree_tests",
     "concordance": "phloem.cli.concordance:concordance",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "time": "phloem.cli.time:time",

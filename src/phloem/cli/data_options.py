@@ -40,7 +40,10 @@ def _of_reading(ambiguity: str | None) -> _Options:
         (
             "sites",
             str | None,
-            typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'; of doublets 5-9:70-66."),
+            typer.Option(
+                None,
+                help="Sites to use: '1-900\\3', 1-9,20, variable, informative, …; of doublets 5-9:70-66.",
+            ),
         ),
         (
             "ambiguity",

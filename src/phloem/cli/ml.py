@@ -186,6 +186,11 @@ def _show_genes(result: GenesResult) -> None:
     for row in failed:
         console.print(Text.assemble((f"{row['gene']}: ", "yellow"), row["error"]))
     console.print(f"{len(result.rows) - len(failed)} of {len(result.rows)} genes have a tree")
+    if result.warned:
+        record = next(name for name in result.files if name.endswith(".json"))
+        first = result.warned[0]
+        many = f"{len(result.warned)} with warnings, which are in {record}; {first['gene']}: "
+        console.print(Text.assemble((many, "yellow"), first["warnings"][0]))
     if result.kept:
         console.print(f"{result.kept} of them were done by an earlier run")
     console.print(f"{result.seconds:.2f} seconds")

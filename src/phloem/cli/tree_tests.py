@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import typer
 
-from phloem.cli.data_options import takes_data
+from phloem.cli.data_options import LINK, LINKAGE, takes_data
 from phloem.cli.ml import GAMMA, MODEL_HELP, PREFIX, REDO, SEED, THREADS
 from phloem.cli.streams import message_console, report_console, require_stdout
 
 
-@takes_data()
-def test_trees(
+@takes_data(partitions=True)
+def tree_tests(
     data: dict[str, Any],
     trees: str = typer.Argument(..., help="Newick or NEXUS file of two trees or more; lengths are fitted."),
     model: str | None = typer.Option(None, "--model", "-m", help=MODEL_HELP),
@@ -21,10 +21,12 @@ def test_trees(
     seed: int = SEED,
     threads: int | None = THREADS,
     gamma: Literal["mean", "median"] = GAMMA,
+    linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
+    link: list[str] | None = LINK,
     redo: bool = REDO,
 ) -> None:
     """Test trees against each other: KH, SH, weighted SH, expected likelihood weights, AU."""
-    options = dict(locals())
+    options = dict(locals()) | {"link": tuple(link or ())}
     del options["data"]
     from rich.text import Text
 
@@ -40,6 +42,8 @@ def test_trees(
             compiling=messages.print,
         )
     console = report_console()
+    for warning in result.warnings:
+        console.print(Text.assemble(("warning: ", "yellow"), warning))
     for line in result.lines():
         console.print(Text(line), soft_wrap=True)
     console.print(f"{result.seconds:.2f} seconds")

@@ -13,6 +13,7 @@ from phloem.data.alphabet import STANDARD_SYMBOLS, TRANSLATED, Alphabet, alphabe
 from phloem.data.coding import guess_datatype, highest_symbol
 from phloem.data.doublets import pairs_not_said, parse_pairs
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
+from phloem.data.recorded import kept_kind, only_of_kind
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons, translated
 from phloem.errors import InputError
@@ -65,7 +66,8 @@ def read_alignment(
     genetic_code: NCBI number, for codons and their translation. stop_codons: "error", or "mask" for missing
         data.
     ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
-    sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file; of doublets
+    sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", a CHARSET of the file, or "variable" or
+        "informative" ones (data/recorded.py); of doublets
         as in "5:70, 6-9:69-66".
     block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several, or
         which alignment of a BEAST file, by id.
@@ -79,6 +81,9 @@ def read_alignment(
 
 def one_alignment(characters: CharacterRows, coding: Coding, sites: str | None = None) -> Alignment:
     """The characters of a file as one alignment; sites and errors as of `read_alignment`."""
+    if (kept := kept_kind(sites)) is not None and kept not in map(str.lower, characters.charsets):
+        alignment, _ = only_of_kind(one_alignment(characters, coding), kept)
+        return replace(alignment, settings={**alignment.settings, "sites": kept})
     if coding.datatype is None:
         coding = _as_the_set_says(characters, coding, sites)
     if characters.parts and coding.datatype is None:

@@ -127,11 +127,15 @@ def _refuse_unseen_sites(patterns: SitePatterns, unseen: Unseen) -> None:
     if len(sites):
         listed = ", ".join(str(site) for site in sites[:10]) + (", …" if len(sites) > 10 else "")
         kind, under = "constant", "+ASC (Mkv)"
+        hint = "Leave +ASC out, or remove these characters (--sites names those to keep)."
         if unseen == "uninformative":
             kind, under = "uninformative", "+ASC{informative}"
+        if unseen == "uninformative" or len(unseen) == patterns.alphabet.n_states:
+            others = "informative" if unseen == "uninformative" else "variable"
+            hint = f"Say --sites {others}, which keeps the others alone, or leave +ASC out."
         raise InputError(
             f"{len(sites)} of {len(patterns.site_pattern)} characters are {kind}, or would be but for "
             f"missing data; under {under} none can occur: {listed}",
             site=int(sites[0]),
-            hint="Leave +ASC out, or remove these characters (--sites names those to keep).",
+            hint=hint,
         )

@@ -243,6 +243,8 @@ KINDS: tuple[Kind, ...] = (
         (
             replace(q.TREE, option="trees", label="Trees", help="Two or more.", place="after", required=True),
             q.model(q.MODELS),
+            q.PARTITIONS,
+            q.LINKAGE,
             q.whole("replicates", "Replicates", "Of resampled sites.", 10_000, True),
             q.SEED,
             *_OF_ALIGNMENT,

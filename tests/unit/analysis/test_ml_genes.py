@@ -193,3 +193,16 @@ def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
     Path("p.genes.checkpoint.1").write_text(other)
     monkeypatch.setattr(ml_genes._Journal, "_all", lambda self: [])  # planted: that of the first one alone
     assert run_genes(replace(SETTINGS, prefix="p")).kept == 0
+
+
+def test_a_gene_tree_has_the_taxa_that_the_gene_knows(genes):
+    """A taxon of dashes would be drawn somewhere, two of them together as a clade."""
+    (genes / "y.fa").write_text(fasta((*ROWS[:4], "-" * 18)) + ">f\n" + "N" * 18 + "\n")
+    result = run_genes(SETTINGS)
+    x, y = read_trees("o.genes.nwk")
+    assert sorted(x.taxa) == list("abcde") and sorted(y.taxa) == list("abcd")
+    assert [row["taxa"] for row in table()[:2]] == ["5", "4"]
+    (row,) = result.warned
+    assert (
+        row["gene"] == "y" and "of 2 taxa nothing is known, and the tree is without: e, f" in row["warnings"]
+    )

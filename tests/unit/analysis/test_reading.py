@@ -8,6 +8,8 @@ import pytest
 
 from phloem.analysis.reading import DataOptions, alignment_of, parts_of
 from phloem.errors import InputError, InputWarning
+from phloem.io.trees import parse_trees
+from phloem.likelihood.tree_likelihood import TreeLikelihood
 
 PRIMATES = Path(__file__).resolve().parents[3] / "examples" / "primates.nex"
 
@@ -45,6 +47,27 @@ def test_what_goes_together(tmp_path):
         parts_of(options(tmp_path, nexus))
     dropped, _ = parts_of(options(tmp_path, "DNA, a = 1-800", unassigned_sites="drop"))
     assert len(dropped.dropped) == 98
+
+
+def test_characters_of_a_kind_are_kept(tmp_path):
+    """What +ASC refuses is left out, of parts too, and what is left is what it takes."""
+    (tmp_path / "a.fasta").write_text(">a\nAAACCA\n>b\nAACCCA\n>c\nA-RTCA\n>d\nAACTGT\n>e\nAACTGA\n")
+    given = {"alignment": str(tmp_path / "a.fasta"), "datatype": "dna"}
+    kept = alignment_of(DataOptions(**given, sites="Variable"))
+    assert kept.n_sites == 4 and kept.settings["sites"] == "variable"  # R may be A: b and d are C
+    assert alignment_of(DataOptions(**given, sites="informative")).n_sites == 2
+    halves = "DNA, one = 1-3\nDNA, two = 4-6"
+    (tmp_path / "halves").write_text(halves)
+    _, parts = parts_of(DataOptions(**given, partitions=str(tmp_path / "halves"), sites="variable"))
+    assert [part.sites.tolist() for part in parts] == [[2], [3, 4, 5]]
+    assert [part.alignment.n_sites for part in parts] == [1, 3]
+    tree = parse_trees("(a:1,b:1,(c:1,(d:1,e:1):1):1);")[0]
+    assert TreeLikelihood(kept, tree, "JC+ASC").log_likelihood() < 0
+    with pytest.raises(InputError, match="2 of 6 characters are constant") as refused:
+        TreeLikelihood(alignment_of(DataOptions(**given)), tree, "JC+ASC")
+    assert "--sites variable" in refused.value.hint
+    with pytest.raises(InputError, match="part 'one': no character is informative"):
+        parts_of(DataOptions(**given, partitions=str(tmp_path / "halves"), sites="informative"))
 
 
 def test_sets_that_divide_all_columns_are_spoken_of(tmp_path):

@@ -38,38 +38,54 @@ class TreeTests(NamedTuple):
     au: np.ndarray
 
 
-def compare_trees(sites: np.ndarray, weights: np.ndarray, replicates: int, seed: int) -> TreeTests:
-    """sites (n, P): log-likelihoods by pattern; weights (P,). Errors: InputError for fewer than two trees or
-    1,000 replicates."""
-    if len(sites) < 2:
+class TreeSites(NamedTuple):
+    """What n trees are told apart by. values: (n, P) log-likelihoods by pattern. weights: (P,) sites of each.
+    ends: of the parts of the data, one behind the other, where each ends among the patterns; () of one part.
+    Sites are drawn within their part."""
+
+    values: np.ndarray
+    weights: np.ndarray
+    ends: tuple[int, ...] = ()
+
+    def parts(self) -> list[slice]:
+        ends = self.ends or (len(self.weights),)
+        return [slice(first, end) for first, end in zip((0, *ends[:-1]), ends)]
+
+
+def compare_trees(sites: TreeSites, replicates: int, seed: int) -> TreeTests:
+    """Errors: InputError for fewer than two trees or 1,000 replicates."""
+    if len(sites.values) < 2:
         raise InputError("a test of trees wants two at least", hint="Give more trees.")
     if replicates < 1000:
         raise InputError(f"{replicates} replicates of a test", hint="Give 1000 or more; 10000 is usual.")
     rng = np.random.default_rng([seed, _STREAM])
-    values = sites @ weights
+    values = sites.values @ sites.weights
     difference = values.max() - values
-    sums = resampled(sites, weights, 1.0, replicates, rng)
+    sums = resampled(sites, 1.0, replicates, rng)
     centred = sums - sums.mean(0)
-    sh, wsh = _shimodaira_hasegawa(centred, difference, sites, weights)
+    sh, wsh = _shimodaira_hasegawa(centred, difference, sites)
     elw = _expected_weights(sums)
     return TreeTests(
         values, difference, _best_shares(sums), _kishino_hasegawa(centred, values), sh, wsh,
-        elw, _weighty(elw), approximately_unbiased(sites, weights, replicates, rng),
+        elw, _weighty(elw), approximately_unbiased(sites, replicates, rng),
     )  # fmt: skip
 
 
-def resampled(
-    sites: np.ndarray, weights: np.ndarray, scale: float, replicates: int, rng: np.random.Generator
-) -> np.ndarray:
-    """(R, n) log-likelihoods of as many resampled sites as scale times those of the data."""
-    total = weights.sum()
-    draws, share = max(1, round(scale * total)), weights / total
-    step = max(1, _AT_A_TIME // len(weights))
-    parts = [
-        rng.multinomial(draws, share, min(step, replicates - first)) @ sites.T
-        for first in range(0, replicates, step)
-    ]
-    return np.concatenate(parts)
+def resampled(sites: TreeSites, scale: float, replicates: int, rng: np.random.Generator) -> np.ndarray:
+    """(R, n) log-likelihoods of as many resampled sites as scale times those of the data; parts, however
+    short, have together as many as that."""
+    drawn, seen, sums = 0, 0.0, np.zeros((replicates, len(sites.values)))
+    for part in sites.parts():
+        values, weights = sites.values[:, part], sites.weights[part]
+        seen += weights.sum()
+        draws = max(1, round(scale * seen)) - drawn
+        drawn += draws
+        step = max(1, _AT_A_TIME // len(weights))
+        for first in range(0, replicates, step):
+            rows = slice(first, min(first + step, replicates))
+            counts = rng.multinomial(draws, weights / weights.sum(), rows.stop - rows.start)
+            sums[rows] += counts @ values.T
+    return sums
 
 
 def _best_shares(sums: np.ndarray) -> np.ndarray:
@@ -88,23 +104,35 @@ def _kishino_hasegawa(centred: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _shimodaira_hasegawa(
-    centred: np.ndarray, difference: np.ndarray, sites: np.ndarray, weights: np.ndarray
+    centred: np.ndarray, difference: np.ndarray, sites: TreeSites
 ) -> tuple[np.ndarray, np.ndarray]:
-    """p-values without and with differences divided by their standard errors."""
-    n = len(difference)
+    """p-values without and with differences divided by their standard errors; with, of the best tree too from
+    the others', as CONSEL and IQ-TREE have it: below 1."""
+    n, values = len(difference), sites.values @ sites.weights
     most = centred.max(1, keepdims=True)
     plain = (most - centred >= difference - 1e-9).mean(0)
-    values, total = sites @ weights, weights.sum()
     weighted = np.empty(n)
     for i in range(n):
-        apart = sites - sites[i]
-        spread = (apart**2) @ weights - (apart @ weights) ** 2 / total
-        error = np.sqrt(np.maximum(spread * total / max(total - 1, 1), 0.0))
+        error = _standard_errors(sites, i)
         others = error > 1e-9
-        observed = np.max((values - values[i])[others] / error[others], initial=0.0)
-        drawn = np.max((centred - centred[:, i : i + 1])[:, others] / error[others], axis=1, initial=0.0)
+        if not others.any():  # all trees say the same of every site
+            weighted[i] = 1.0
+            continue
+        observed = np.max((values - values[i])[others] / error[others])
+        drawn = np.max((centred - centred[:, i : i + 1])[:, others] / error[others], axis=1)
         weighted[i] = np.mean(drawn >= observed - 1e-9)
     return plain, weighted
+
+
+def _standard_errors(sites: TreeSites, tree: int) -> np.ndarray:
+    """(n,) of the differences of all trees from one, sites drawn within their parts."""
+    variance = np.zeros(len(sites.values))
+    for part in sites.parts():
+        apart, weights = sites.values[:, part] - sites.values[tree, part], sites.weights[part]
+        total = weights.sum()
+        spread = (apart**2) @ weights - (apart @ weights) ** 2 / total
+        variance += np.maximum(spread * total / max(total - 1, 1), 0.0)
+    return np.sqrt(variance)
 
 
 def _expected_weights(sums: np.ndarray) -> np.ndarray:
@@ -121,12 +149,10 @@ def _weighty(weights: np.ndarray) -> np.ndarray:
     return inside
 
 
-def approximately_unbiased(
-    sites: np.ndarray, weights: np.ndarray, replicates: int, rng: np.random.Generator
-) -> np.ndarray:
+def approximately_unbiased(sites: TreeSites, replicates: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) p-values of the AU test (Shimodaira 2002, Syst. Biol. 51:492): from how the share of replicates in
     which a tree is the best changes with the number of sites drawn."""
-    shares = np.array([_best_shares(resampled(sites, weights, r, replicates, rng)) for r in SCALES])
+    shares = np.array([_best_shares(resampled(sites, r, replicates, rng)) for r in SCALES])
     return np.array([au_p_value(own, SCALES, replicates) for own in shares.T])
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
 from phloem.errors import InputError
-from phloem.inference.ml.tree_tests import SCALES, au_p_value, compare_trees, resampled
+from phloem.inference.ml.tree_tests import SCALES, TreeSites, au_p_value, compare_trees, resampled
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def by_hand(sites, seed, replicates):
     """KH, SH and ELW replicate by replicate, from the same draws."""
     rng = np.random.default_rng([seed, 4])
     values, n = sites @ WEIGHTS, len(sites)
-    sums = resampled(sites, WEIGHTS, 1.0, replicates, rng)
+    sums = resampled(TreeSites(sites, WEIGHTS), 1.0, replicates, rng)
     means, order = sums.mean(0), np.argsort(-values)
     kh, sh, elw = np.zeros(n), np.zeros(n), np.zeros(n)
     for draw in sums:
@@ -39,13 +42,13 @@ def by_hand(sites, seed, replicates):
 
 
 def test_definitions(sites):
-    found = compare_trees(sites, WEIGHTS, 1000, 5)
+    found = compare_trees(TreeSites(sites, WEIGHTS), 1000, 5)
     kh, sh, elw = by_hand(sites, 5, 1000)
     np.testing.assert_allclose(found.kh, kh, atol=1e-12)
     np.testing.assert_allclose(found.sh, sh, atol=1e-12)
     np.testing.assert_allclose(found.elw, elw, atol=1e-12)
     best = int(np.argmax(found.log_likelihood))
-    assert found.sh[best] == found.wsh[best] == 1 and found.difference[best] == 0
+    assert found.sh[best] == 1 > found.wsh[best] == found.wsh.max() and found.difference[best] == 0
     assert found.bootstrap.sum() == pytest.approx(1) == found.elw.sum()
     assert (found.sh >= found.kh - 1e-12)[np.arange(4) != best].all() and found.au.argmax() == best
     assert found.au[3] < 0.05 and not found.in_elw_set[3]
@@ -54,10 +57,24 @@ def test_definitions(sites):
 
 
 def test_a_draw_has_as_many_sites_as_its_scale_says():
-    ones = np.ones((1, 60))
-    for scale in SCALES:
-        sums = resampled(ones, WEIGHTS, float(scale), 7, np.random.default_rng(1))
+    parts = (1, 4, 30, 60)  # the first of few sites
+    for scale, ends in product(SCALES.tolist(), ((), parts)):
+        sums = resampled(TreeSites(np.ones((1, 60)), WEIGHTS, ends), scale, 7, np.random.default_rng(1))
         assert (sums == round(scale * WEIGHTS.sum())).all()
+
+
+def test_sites_are_drawn_within_their_part(sites):
+    """Each part a constant of its own, which drawing all sites together would spread."""
+    ends = (20, 60)
+    own = np.repeat([[-1.0, -9.0]], [20, 40], axis=1)
+    assert np.ptp(resampled(TreeSites(own, WEIGHTS, ends), 1.0, 9, np.random.default_rng(1))) < 1e-9
+    assert np.ptp(resampled(TreeSites(own, WEIGHTS), 1.0, 9, np.random.default_rng(1))) > 1
+    apart = sites + np.repeat([[0.0, 0.0], [1.2, -0.6], [0.0, 0.0], [0.0, 0.0]], [20, 40], axis=1)
+    wide, narrow = (compare_trees(TreeSites(apart, WEIGHTS, e), 2000, 1) for e in ((), ends))
+    assert (narrow.kh[1] < 0.05 < wide.kh[1]) if narrow.difference[1] > 0 else wide.kh[1] > 0
+    assert not np.allclose(narrow.wsh, wide.wsh)
+    same = compare_trees(TreeSites(sites[[0, 0]], WEIGHTS, ends), 1000, 1)
+    assert same.wsh.tolist() == same.sh.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(("d", "c"), [(0.5, 0.3), (1.2, -0.4), (-0.3, 0.1), (1.0, 0.8)])
@@ -79,15 +96,15 @@ def test_p_values_of_equal_trees_are_spread_evenly():
     rng, p = np.random.default_rng(6), []
     for _ in range(40):
         own = rng.normal(-4.0, 1.0, 300) + rng.normal(0.0, 0.3, (2, 300))
-        p.append(compare_trees(own, np.ones(300), 1000, 1).au[0])
+        p.append(compare_trees(TreeSites(own, np.ones(300)), 1000, 1).au[0])
     assert 0.3 < np.mean(p) < 0.7 and np.mean(np.array(p) < 0.1) < 0.25
 
 
 def test_too_little_to_test(sites, tmp_path):
     with pytest.raises(InputError, match="two at least"):
-        compare_trees(sites[:1], WEIGHTS, 1000, 1)
+        compare_trees(TreeSites(sites[:1], WEIGHTS), 1000, 1)
     with pytest.raises(InputError, match="10 replicates"):
-        compare_trees(sites, WEIGHTS, 10, 1)
+        compare_trees(TreeSites(sites, WEIGHTS), 10, 1)
     (tmp_path / "a.fasta").write_text(">a\nAC\n>b\nAC\n>c\nAG\n")
     (tmp_path / "one.nwk").write_text("(a,b,c);")
     settings = TreeTestsSettings(
@@ -95,3 +112,5 @@ def test_too_little_to_test(sites, tmp_path):
     )
     with pytest.raises(InputError, match="wants two trees"):
         run_tree_tests(settings)
+    with pytest.raises(InputError, match="--linkage is about parts"):
+        run_tree_tests(replace(settings, linkage="unlinked"))
