@@ -28,7 +28,8 @@ from phloem.tree.match import branch_names
 from phloem.tree.tree import Tree
 
 INTERVAL = "height_95%_CI"
-_APART = 3.0  # times that another estimate of the rate is told as apart
+_APART = 1.2  # times that another estimate outside the interval is told as apart
+_FAR_APART = 1.5  # and one where no interval was asked for
 _FAR = 50.0  # a root this many spans of the dates before them is told as hardly shown by them
 
 
@@ -178,13 +179,24 @@ def _doubts(result: DateResult) -> list[str]:
         slope = best_root(data.tree, years_of(data.tree, data.dates)).rate
     except InputError:  # dates too few, or alike
         return told
-    if slope > 0 and max(slope / found.rate, found.rate / slope) > _APART:
+    if slope > 0 and _apart(found, slope):
+        few = float(np.median(found.substitutions.lengths[:-1])) * result.settings.dating.sites
+        half = "" if result.sites_assumed else f" (half of them have {few:.2g} or less)"
         told.append(
-            f"the slope of the root-to-tip regression is {slope:.4g}: sequences that are alike and of other "
-            "dates, as where whole years are taken as their first day, hold least squares down; see phloem "
-            "temporal-signal"
+            f"the slope of the root-to-tip regression is {slope:.4g}: branches of few substitutions{half}, "
+            "and whole years taken as their first day, hold least squares down, which its interval leaves "
+            "out; phloem time samples dated trees, --rate dates with another rate"
         )
     return told
+
+
+def _apart(found: Dating, slope: float) -> bool:
+    """Whether the regression says another rate than least squares and its interval."""
+    ratio = max(slope / found.rate, found.rate / slope)
+    if found.rate_interval is None:
+        return ratio > _FAR_APART
+    low, high = found.rate_interval.tolist()
+    return ratio > _APART and not low <= slope <= high
 
 
 def dated_newick(result: DateResult) -> str:

@@ -345,7 +345,7 @@ def _summarised(
         resumed_at=sampled.resumed_at,
         files=files,
         data={"taxa": len(data.taxa), "sites": data.n_sites},
-        ages_before="the present" if data.ages_are_given else "the youngest tip",
+        ages_before=data.ages_before,
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
         predictive=checks,
         routes=routes,

@@ -54,6 +54,7 @@ YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
 ROOT, ORIGIN = "root", "origin"
 _LONG = 300.0  # times the dates' span: an age that was taken for a date
+_LATEST = "the latest date that a tip may have"
 _FROM_PRESENT = {
     "exponential": "does the population, whose size is that of the present",
     "skygrid": "do the cells of population sizes",
@@ -91,6 +92,14 @@ class TimeInput:
     def ages_are_given(self) -> bool:
         """Whether taxa have ages before the present, from which all ages then are; not dates."""
         return self.dates is not None and not self.dates.calendar
+
+    @property
+    def ages_before(self) -> str:
+        """What all ages count from."""
+        if self.ages_are_given:
+            return "the present"
+        exact = bool((self.model.tip_bounds.max(axis=1) == 0.0).any())
+        return "the youngest tip" if exact else f"{self.model.youngest:.6g}, {_LATEST}"
 
     @property
     def taxa(self) -> tuple[str, ...]:
@@ -168,7 +177,7 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         check_name(trait)
     structure = _structure(settings, parts, pieces, models)
     alignments = tuple(piece.alignment for piece in pieces)
-    told = [*told, *_of_the_present(tree.prior, bounds)]
+    told = [*told, *_counted_from(tree.prior, bounds, youngest)]
     if settings.of_block is None and not _has_ages(tree, bounds):
         tree, more = _timed_by_rate(tree, structure, alignments)
         told = [*told, *more]
@@ -179,10 +188,12 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
 
 
-def _of_the_present(prior: str, bounds: np.ndarray) -> tuple[str, ...]:
-    """Where ages are given and nothing is of the present: from when what is counted."""
+def _counted_from(prior: str, bounds: np.ndarray, latest: float) -> tuple[str, ...]:
+    """From when what is counted, where that is no tip: ages are given and nothing is of the present, or the
+    youngest is dated within limits."""
     if (youngest := float(bounds.min())) == 0.0:
-        return ()
+        known = bool((bounds.max(axis=1) == 0.0).any())
+        return () if known or latest == 0.0 else (f"all ages count from {latest:.6g}, {_LATEST}",)
     others = f", and so {_FROM_PRESENT[prior]}" if prior in _FROM_PRESENT else ""
     return (f"all ages count from the present, {youngest:.6g} after the youngest taxon{others}",)
 

@@ -26,8 +26,9 @@ _FIELD = re.compile(r"(y{4}|u{4}|[yu]|M{1,2}|d{1,2})")
 _BEAST_1 = "dd/MM/yyyy"
 
 
-def read_beast_dates(source: SourceText) -> tuple[Found, bool]:
-    """The line and date of every dated taxon, and whether they are ages: years before present, negative.
+def read_beast_dates(source: SourceText) -> tuple[Found, bool, DateRange | None]:
+    """The line and date of every dated taxon, whether they are ages: years before present, negative; and the
+    date of taxa that have none, if that can be said: the present, else in BEAST 1 the youngest of the others.
 
     Units of days and months become years of 365.25 days and of 12 months, which is told.
     """
@@ -35,7 +36,8 @@ def read_beast_dates(source: SourceText) -> tuple[Found, bool]:
     found: Found = {}
     backwards, units, exact = set[bool](), set[str](), list[str]()
     sampled = {one.attributes.get("taxon", "") for one in root.every("leafHeight")}
-    for name, element, text, back, form in (*_of_taxa(root, source), *_of_traits(root, source)):
+    of_traits = tuple(_of_traits(root, source))
+    for name, element, text, back, form in (*_of_taxa(root, source), *of_traits):
         width = _uncertainty(element)
         if bool(width) != (name in sampled):
             exact.append(name)
@@ -48,7 +50,9 @@ def read_beast_dates(source: SourceText) -> tuple[Found, bool]:
     if len(backwards) > 1:
         raise source.error("some dates count forwards and others backwards", 0, hint="Give a table of dates.")
     _tell(root, source, exact, sorted(units - {"year"}))
-    return found, backwards.pop()
+    ages, youngest = backwards.pop(), max((date for _, date in found.values()), key=lambda date: date.lower)
+    of_rest = None if of_traits else youngest._replace(upper=youngest.lower)
+    return found, ages, DateRange(0.0, 0.0) if ages else of_rest
 
 
 def read_beast_traits(source: SourceText) -> dict[str, dict[str, tuple[int, str]]]:

@@ -68,17 +68,20 @@ def carries_dates(file: str) -> bool:
     return is_beast(text) and _BEAST_DATE.search(text) is not None
 
 
-def _date_the_living(
-    of_file: dict[str, tuple[int, DateRange]], wanted: tuple[str, ...], source: SourceText
+def _date_the_rest(
+    of_file: dict[str, tuple[int, DateRange]], date: DateRange, wanted: tuple[str, ...], source: SourceText
 ) -> None:
-    """As in BEAST, taxa without an age are of the present where others have one; which is told."""
+    """As in BEAST, taxa without a date are of the present where others have an age, else of the time of the
+    youngest; which is told."""
     known = {folded(name) for name in of_file}
-    living = [name for name in wanted if folded(name) not in known]
-    if living and len(living) < len(wanted):
-        of_file.update((name, (0, DateRange(0.0, 0.0))) for name in living)
-        told = f"{len(living):,} of {len(wanted):,} taxa have no age and are taken to be of the present, as"
+    rest = [name for name in wanted if folded(name) not in known]
+    if rest and len(rest) < len(wanted):
+        of_file.update((name, (0, date)) for name in rest)
+        taken = f"date and are taken to be of {date.lower:.6g}, the youngest"
+        taken = taken if date.lower else "age and are taken to be of the present"
+        told = f"{len(rest):,} of {len(wanted):,} taxa have no {taken}, as"
         file = shown_file(source.file or "the file")
-        warnings.warn(f"{file}: {told} '{living[0]}'", InputWarning, stacklevel=3)
+        warnings.warn(f"{file}: {told} '{rest[0]}'", InputWarning, stacklevel=3)
 
 
 def dates_from_table(
@@ -88,9 +91,9 @@ def dates_from_table(
     source = source if isinstance(source, SourceText) else SourceText(source)
     wanted = None if taxa is None else tuple(taxa)
     if is_beast(source.text):
-        of_file, ages = read_beast_dates(source)
-        if ages and wanted is not None:
-            _date_the_living(of_file, wanted, source)
+        of_file, ages, of_rest = read_beast_dates(source)
+        if of_rest is not None and wanted is not None:
+            _date_the_rest(of_file, of_rest, wanted, source)
         return dates_record(of_file, wanted, reading, ages, source.file)
     lines = list(table_lines(source))
     columns = _columns(lines, source, wanted, reading)

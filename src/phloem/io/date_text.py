@@ -35,7 +35,8 @@ _UNKNOWN = {"", "?", "-", "na", "n/a", "nan", "none", "null", "unknown", "missin
 _BETWEEN = re.compile(r"\[(.+?)[:,](.+)\]|b\((.+?),(.+)\)|(.+?)\.\.(.+)|([^:/\[]+[-.][^:/]+)[:/]([^:/\]]+)")
 _BRACKETS = re.compile(r"[\[(](.*)[\])]")
 _ONE_SIDED = re.compile(r"([lu])\((.+)\)|([<>])=?(.+)", re.IGNORECASE)
-_WITH_ERROR = re.compile(r"(.+?)\s*(?:\+/-|\+-)\s*(.+)|n(?:ormal)?\((.+),(.+)\)", re.IGNORECASE)
+_ERA = re.compile(r"(?<![A-Z])(BCE?|BP|CE|AD|[km]a|kyr)\b", re.IGNORECASE)
+_WITH_ERROR = re.compile(r"(.+?)\s*(?:\+/-|\+-|±)\s*(.+)|n(?:ormal)?\((.+),(.+)\)", re.IGNORECASE)
 _LIMITS = 1.96  # standard deviations to either side that leave 95 %
 _HINT = "Write 2005.59, 2020-03-01, 2020-03, or [2010:2012.5] for a range."
 _LONGEST = 100  # characters of a date
@@ -59,15 +60,17 @@ UNKNOWN = DateRange(-inf, inf)
 
 def parse_date(text: str, taxon: str | None = None) -> DateRange:
     """What a text says of a date, see the module; InputError naming the taxon where it says nothing."""
-    text = text.strip().strip("\"'").strip().replace("±", "+/-")
+    text = text.strip().strip("\"'").strip()
     if text.lower() in _UNKNOWN:
         return UNKNOWN
-    usual = text.isascii() and len(text) <= _LONGEST
+    usual = text.replace("±", "").isascii() and len(text) <= _LONGEST
     found = (_one_date(text, taxon) or _with_error(text, taxon)) if usual else None
     if found is None and usual:
         found = _range(text, taxon)
     if found is None:
         hint = "Write the year first, as in 2020-03-01." if _OTHER_ORDER.fullmatch(text) else _HINT
+        if _ERA.search(text):
+            hint = "Write years before Christ as -1200, of ages before the present the number, with --ages."
         raise InputError(f"'{text[:60]}' is no date", taxon=taxon, hint=hint)
     return found
 

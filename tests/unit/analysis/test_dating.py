@@ -119,6 +119,13 @@ def test_what_speaks_against_a_rate_is_told(folder):
     assert "the interval does not hold the rate" in dating_lines(beside)[-1]
     low = run_date(replace(usual, dating=DatingSettings(rates=(1e-6, 3e-3))))
     assert "the slope of the root-to-tip regression is 0.01:" in dating_lines(low)[-1]
+    outside = replace(clock.dating, rate=0.007, rate_interval=np.array([0.006, 0.008]))
+    assert (
+        "regression is 0.01: branches of few substitutions"
+        in dating_lines(replace(clock, dating=outside))[-1]
+    )
+    inside = replace(outside, rate_interval=np.array([0.006, 0.011]))
+    assert not any("slope" in line for line in dating_lines(replace(clock, dating=inside)))
     given = run_date(replace(usual, dating=DatingSettings(rate=2e-3)))
     assert not any("slope" in line for line in dating_lines(given))
 

@@ -44,6 +44,15 @@ def test_dates_of_the_names_are_those_of_a_table_that_says_them(files):
             read(files, DateOptions(str(files / "dates.tsv"), date_field=field))
 
 
+def test_from_when_ages_count_is_told_where_the_youngest_is_dated_within_limits(files):
+    exact = DateOptions(date_delimiter="|", date_field=1)
+    assert read(files, exact).ages_before == "the youngest tip" and read(files, exact).told == ()
+    ranges = read(files, DateOptions(date_delimiter="|", date_field=1, whole_years="range"))
+    assert ranges.told == ("all ages count from 2004, the latest date that a tip may have",)
+    assert ranges.ages_before == "2004, the latest date that a tip may have"
+    assert read(files, None).ages_before == "the youngest tip"
+
+
 def test_names_with_years_that_nobody_asked_for_are_told(files):
     with pytest.warns(InputWarning, match="1999 to 2003"):
         assert read(files, None, "last.fasta").dates is None

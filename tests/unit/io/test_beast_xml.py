@@ -122,6 +122,9 @@ def test_taxa_without_an_age_are_of_the_present():
         assert dates_from_table(ages, ["a", "b c", "d"]).upper.tolist() == [-1982.0, 0.0, -1994.0]
     with pytest.raises(InputError, match="1 of 3 taxa have no date"):
         dates_from_table(BEAST_2.replace("b c=1990.5, ", ""), ["a", "b c", "d"])
+    with pytest.warns(InputWarning, match="1 of 4 taxa have no date .* 1994, the youngest, as 'e'"):
+        found = dates_from_table(BEAST_1, ["a", "b c", "d", "e"])  # BEAST 1 gives it height 0
+    assert found.lower.tolist() == found.upper.tolist() == [1982.0, 1990.5, 1994.0, 1994.0]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import re
 import warnings
 from datetime import date
 from pathlib import Path
@@ -265,7 +266,14 @@ def test_dates_with_errors(tmp_path):
         read_dates(table, "ab")
 
 
+@pytest.mark.parametrize("text", ["1200 BC", "5200 cal BP", "5200BP", "5.2ka", "AD 900"])
+def test_other_eras_are_refused_with_what_to_write(text):
+    with pytest.raises(InputError) as error:
+        parse_date(text)
+    assert "before Christ as -1200" in error.value.hint
+
+
 @pytest.mark.parametrize("text", ["2010±", "±2", "2010±0", "2010±-1", "2010±x", "2020-03±1", "normal(1,2,3)"])
 def test_what_is_no_error_of_a_date_is_refused(text):
-    with pytest.raises(InputError, match="is no date"):
+    with pytest.raises(InputError, match=re.escape(f"'{text}' is no date")):
         parse_date(text, "a")

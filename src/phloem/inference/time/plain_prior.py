@@ -16,6 +16,10 @@ from phloem.inference.mcmc.guard import LOG_PRIOR, differs, stopped
 from phloem.inference.time.clades import calibrations
 from phloem.inference.time.run import Run
 from phloem.inference.time.start import DEVIATIONS
+from phloem.inference.time.structure import TimeModel
+
+_TREE = "the tree"
+_SHOWN = 8
 
 
 def check_prior(run: Run) -> None:
@@ -36,12 +40,21 @@ def why_impossible(run: Run) -> NumericalError:
     for name, value in terms:
         here = values[model.space.place(name)] if name in model.space else ()
         at = f" at {', '.join(f'{x:g}' for x in here)}" if len(here) else ""
+        if name == _TREE and model.parameters.blocks:
+            at = f" at {', '.join(_of_tree(model, values))}"
         told.append(f"the log prior of {name} is {value}{at}")
     remedy = "Choose other priors, or another --start."
     if not told:
         told = ["the tree has no finite log-likelihood"]
         remedy = "Correct the values in the model string, or choose another --start."
     return NumericalError(f"run {run.number + 1} cannot start: {'; '.join(told)}. {remedy}")
+
+
+def _of_tree(model: TimeModel, values: np.ndarray) -> list[str]:
+    """The first numbers of the tree prior and what they are, those that are held before others."""
+    names = sorted((b.name for b in model.parameters.blocks), key=lambda name: name not in model.fixed)
+    known = [f"{name} {x:.4g}" for name in names for x in values[model.space.place(name)]]
+    return [*known[:_SHOWN], "…"] if len(known) > _SHOWN else known
 
 
 def plain_log_prior(run: Run) -> float:
@@ -61,7 +74,7 @@ def _terms(run: Run) -> Iterator[tuple[str, float]]:
     if not allowed:
         yield "the clades", -math.inf
     g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s], state.parent[s], dated)
-    yield "the tree", float(model.tree_prior.log_density(g, x, parameters.settings))
+    yield _TREE, float(model.tree_prior.log_density(g, x, parameters.settings))
     yield from (("the branches' rates", value) for value in _of_clocks(run, s))
     for clade, node in zip(model.clades, ancestors):
         yield "the ages of clades", clade.log_density(heights[node] + model.above(clade, values))

@@ -233,7 +233,8 @@ def time_model(
             if isinstance(family, float | str):
                 raise InputError(f"{LEVEL} takes a density, of the level of all sizes")
         elif name not in {b.name for b in blocks} or name not in priors:
-            raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
+            there = dict.fromkeys([*priors, *(own for own in (LEVEL, REMOVAL) if own in prior.options)])
+            raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(there)}.")
         priors[name] = fitted(next((b for b in of_model if b.name == name), None), family, engine)
     rates = of_clocks(CLOCK_RATE, names)
     reference = tuple(priors[name] == CTMC for name in rates)
