@@ -25,7 +25,7 @@ from phloem.analysis.ml_data import settings_of
 from phloem.analysis.ml_files import tree_text
 from phloem.analysis.ml_report import model_text_of
 from phloem.analysis.ml_settings import MlSettings
-from phloem.analysis.outputs import check_outputs
+from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.errors import InputError, PhloemError
 from phloem.hardware.notice import on_first_compilation
@@ -76,11 +76,17 @@ def run_genes(
     InputError for a folder without alignments, options that are of one alignment only, and outputs that
     exist.
     """
-    begin, genes, files = time.perf_counter(), genes_of(settings), files_of(settings)
-    here = here or ranks()
     checked(settings)
     if compiling is not None:
         on_first_compilation(compiling)
+    genes = genes_of(settings)
+    with alone(settings.file_prefix, genes.values()):
+        return _run_alone(settings, genes, told, here or ranks())
+
+
+def _run_alone(settings: MlSettings, genes: dict[str, str], told: Told | None, here: Ranks) -> GenesResult:
+    """run_genes, while no other process works on the same files."""
+    begin, files = time.perf_counter(), files_of(settings)
     trees = f"{settings.file_prefix}.gene_trees"
     journal = _Journal(settings)
     done = journal.read()
