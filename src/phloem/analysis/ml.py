@@ -243,7 +243,7 @@ def analysed(
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         warnings += few_sites(found.optimum.n_free, sum(part.alignment.n_sites for part in data.parts))
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
-        drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)
+        drawn = _bootstrapped(settings, *resampled, found, of_search, told, here, checkpoint)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
         replicates = _together(settings, searched_data, found, drawn, rows)
     made = settings, found, choices, supports, rows, tree, outgroup
@@ -285,6 +285,7 @@ def _bootstrapped(
     of_search: SearchSettings,
     told: Told | None,
     here: Ranks | None,
+    checkpoint: Checkpoint | None,
 ) -> list[Tree] | None:
     """Trees of the distinct sequences, None unless asked for."""
     from phloem.inference.ml.bootstrap import bootstrap_trees
@@ -300,7 +301,8 @@ def _bootstrapped(
         if told is not None:
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
-    return bootstrap_trees(resampling, values, replicates, of_search, counted, here)
+    journal = None if checkpoint is None else checkpoint.replicates(values)
+    return bootstrap_trees(resampling, values, replicates, of_search, counted, here, journal)
 
 
 def _together(

@@ -127,8 +127,8 @@ def run_tree_tests(
     told: Told | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> TreeTestsResult:
-    """Fit every tree's lengths and the model's free parameters on it, and test them together. One process at a
-    time works on a prefix.
+    """Fit every tree's lengths and the model's free parameters on it, and test them together. One process at
+    a time works on a prefix.
 
     Errors: PhloemError of every kind.
     """

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.inference.ml.search import Place
+from phloem.io.journal import Journal
 from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
@@ -200,6 +202,12 @@ class Checkpoint:
         path = f"{self.path}.{start}"
         return Checkpoint(path, self._identity, self._replace, self._seconds, self._from_json)
 
+    def replicates(self, values: Mapping[str, ParameterValue]) -> Journal:
+        """Of a bootstrap after the search, whose replicates begin from its numbers: files beside this one."""
+        own = json.dumps([self._identity, _plain_values(dict(values))], sort_keys=True)
+        identity = hashlib.sha256(own.encode()).hexdigest()
+        return Journal(f"{self.path}.bootstrap", identity, self._replace, seconds=self._seconds)
+
     def read(self) -> Any:
         """None where there is none; InputError for a file of something else."""
         if not os.path.exists(self.path):
@@ -228,7 +236,8 @@ class Checkpoint:
             self._last = time.monotonic()
 
     def remove(self, starts: int = 1) -> None:
-        """Those of so many searches."""
+        """Those of so many searches, and of the replicates."""
+        self.replicates({}).remove()
         for start in range(1, starts + 1):
             with suppress(FileNotFoundError):
                 os.unlink(self.of(start).path)
