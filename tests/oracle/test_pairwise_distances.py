@@ -149,8 +149,9 @@ def test_saturation_is_told_and_never_infinite():
 def test_pairs_without_common_sites_are_named():
     alignment = evolved(4, 50, 4, "dna", missing=0.0)
     alignment.codes[1, :25], alignment.codes[2, 25:] = 4, 4
-    with pytest.raises(InputError, match="'t1' and 't2' have no site in common"):
+    with pytest.raises(InputError, match="'t1' and 't2' have no site in common") as caught:
         pairwise_distances(alignment, DistanceSettings("p"))
+    assert "sequences: 't1' is known at 25, 't2' is known at 25, 't0' is known at 50." in caught.value.hint
 
 
 @pytest.mark.parametrize(

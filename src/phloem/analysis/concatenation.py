@@ -68,6 +68,13 @@ class Concatenation:
         sites = np.array([gene.n_sites for gene in self.matrix.genes])
         return float(1.0 - (self.matrix.there @ sites).sum() / (len(self.matrix.taxa) * sites.sum()))
 
+    @property
+    def data(self) -> list[str]:
+        """Of every gene its data type, of standard characters with the number of their states: MULTI5."""
+        genes = self.matrix.genes
+        states = [word_of_states(states_of(g)) if g.datatype == "standard" else None for g in genes]
+        return [gene.word or word or gene.datatype for gene, word in zip(genes, states)]
+
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings and dictionaries."""
         m = self.matrix

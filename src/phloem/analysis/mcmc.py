@@ -26,7 +26,7 @@ from phloem.analysis.mcmc_record import (
     settings_record,
 )
 from phloem.analysis.mcmc_start import ChainStart, chain_start
-from phloem.analysis.outputs import check_outputs
+from phloem.analysis.outputs import alone
 from phloem.analysis.pieces import taxon_of
 from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
@@ -49,7 +49,7 @@ from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.stones import ladder
 from phloem.inference.mcmc.trace_files import analysis_id
 from phloem.inference.mcmc.undefined import n_undefined
-from phloem.io.output_file import locked, remove_partial, write_file
+from phloem.io.output_file import remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.calibration import on_calibration
@@ -93,9 +93,7 @@ def run_mcmc(
         on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
-    lock = f"{settings.file_prefix}.lock"
-    check_outputs([lock], settings.inputs, redo=True)
-    with locked(lock, f"--prefix {settings.file_prefix}"):
+    with alone(settings.file_prefix, settings.inputs):
         return _run_alone(settings, progress, started, told)
 
 

@@ -35,7 +35,7 @@ from phloem.analysis.ml_settings import (
 from phloem.analysis.ml_supports import BranchSupports, supports_of
 from phloem.analysis.model_file import require_gamma_used
 from phloem.analysis.negative_lengths import trees_to_fit
-from phloem.analysis.outputs import check_outputs
+from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part
 from phloem.errors import InputError, in_file
@@ -150,7 +150,7 @@ def run_ml(
     told: Told | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> MlResult | MlDifferences:
-    """Read, choose a model if asked to, search, write the files.
+    """Read, choose a model if asked to, search, write the files. One process at a time works on a prefix.
 
     told: called with what is being done and the best log-likelihood so far. compiling: called with a sentence
     if kernels have to be compiled first. Errors: PhloemError of every kind.
@@ -169,9 +169,16 @@ def run_ml(
             hint="They share the searches of --starts, the replicates of --bootstrap and the alignments of "
             "--genes; else start one.",
         )
+    with alone(settings.file_prefix, settings.inputs):
+        return _run_alone(settings, told, compiling or (lambda _: None), here)
+
+
+def _run_alone(
+    settings: MlSettings, told: Told | None, say: Callable[[str], None], here: Ranks
+) -> MlResult | MlDifferences:
+    """run_ml, while no other process works on the same files."""
     check_outputs(settings.files, settings.inputs, settings.redo)
     given, said = why_differences(settings)
-    say = compiling or (lambda _: None)
     for line in said:
         say(line)
     if given is not None:
@@ -236,7 +243,7 @@ def analysed(
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         warnings += few_sites(found.optimum.n_free, sum(part.alignment.n_sites for part in data.parts))
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
-        drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)
+        drawn = _bootstrapped(settings, *resampled, found, of_search, told, here, checkpoint)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
         replicates = _together(settings, searched_data, found, drawn, rows)
     made = settings, found, choices, supports, rows, tree, outgroup
@@ -278,6 +285,7 @@ def _bootstrapped(
     of_search: SearchSettings,
     told: Told | None,
     here: Ranks | None,
+    checkpoint: Checkpoint | None,
 ) -> list[Tree] | None:
     """Trees of the distinct sequences, None unless asked for."""
     from phloem.inference.ml.bootstrap import bootstrap_trees
@@ -293,7 +301,8 @@ def _bootstrapped(
         if told is not None:
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
-    return bootstrap_trees(resampling, values, replicates, of_search, counted, here)
+    journal = None if checkpoint is None else checkpoint.replicates(values)
+    return bootstrap_trees(resampling, values, replicates, of_search, counted, here, journal)
 
 
 def _together(

@@ -11,8 +11,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from glob import escape, glob
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,13 +23,14 @@ from phloem.analysis.ml_data import settings_of
 from phloem.analysis.ml_files import tree_text
 from phloem.analysis.ml_report import model_text_of
 from phloem.analysis.ml_settings import MlSettings
-from phloem.analysis.outputs import check_outputs
+from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.errors import InputError, PhloemError
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.input_file import input_digest
-from phloem.io.output_file import appended_text, write_file
+from phloem.io.journal import Journal
+from phloem.io.output_file import write_file
 
 if TYPE_CHECKING:
     from phloem.inference.ml.search_state import Told
@@ -81,14 +80,20 @@ def run_genes(
     InputError for a folder without alignments, options that are of one alignment only, and outputs that
     exist.
     """
-    begin, genes, files = time.perf_counter(), genes_of(settings), files_of(settings)
-    here = here or ranks()
     checked(settings)
     if compiling is not None:
         on_first_compilation(compiling)
+    genes = genes_of(settings)
+    with alone(settings.file_prefix, genes.values()):
+        return _run_alone(settings, genes, told, here or ranks())
+
+
+def _run_alone(settings: MlSettings, genes: dict[str, str], told: Told | None, here: Ranks) -> GenesResult:
+    """run_genes, while no other process works on the same files."""
+    begin, files = time.perf_counter(), files_of(settings)
     trees = f"{settings.file_prefix}.gene_trees"
-    journal = _Journal(settings)
-    done = journal.read()
+    journal = _journal(settings)
+    done = {row["gene"]: row for row in journal.read()}
     check_outputs([*files][:-1], genes.values(), settings.redo)
     if os.path.isdir(trees) and os.listdir(trees) and not (done or settings.redo):
         hint = "Give another --prefix, or --redo to replace what is in it."
@@ -117,7 +122,7 @@ def _shared_rows(
     from phloem.inference.ml.search_state import Doing
 
     own = shares_of_genes(genes, here.size)[here.number]
-    journal, rows, seen = _Journal(settings, here.number), {}, 0
+    journal, rows, seen = _journal(settings).of(here.number), {}, 0
     for name in own:
         digest, row = input_digest(genes[name]), done.get(name)
         if row is None or row["digest"] != digest:
@@ -216,56 +221,11 @@ def _record(settings: MlSettings, rows: list[dict[str, Any]], seconds: float) ->
     return {"genes": rows, "seconds": seconds, **chosen, "provenance": about}
 
 
-class _Journal:
-    """A line of JSON a gene that is done, behind one that says of which settings. rank: whose file it is."""
-
-    def __init__(self, settings: MlSettings, rank: int = 0) -> None:
-        self._first, self._redo = f"{settings.file_prefix}.genes.checkpoint", settings.redo
-        self._path = f"{self._first}.{rank}" if rank else self._first
-        others = ("alignment", "prefix", "threads", "redo")
-        chosen = {k: v for k, v in settings_of(settings).items() if k not in others}
-        files = [input_digest(file) for file in settings.inputs if file != settings.alignment]
-        text = json.dumps([_FORM, __version__, chosen, files], sort_keys=True, default=str)
-        self._identity = hashlib.sha256(text.encode()).hexdigest()
-
-    def read(self) -> dict[str, dict[str, Any]]:
-        """Rows by gene, of all processes; files of other settings are gone where redo says so."""
-        found: dict[str, dict[str, Any]] = {}
-        for path in self._all():
-            head, *lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines() or [""]
-            if head == self._identity:
-                rows = [row for row in map(_parsed, lines) if row is not None]
-                found |= {row["gene"]: row for row in rows}
-            elif self._redo:
-                os.unlink(path)
-            else:
-                raise InputError(
-                    "this checkpoint is of another analysis",
-                    file=path,
-                    hint="Give another --prefix, or --redo to begin anew.",
-                )
-        return found
-
-    def add(self, row: dict[str, Any]) -> None:
-        if not os.path.exists(self._path):
-            write_file(self._path, self._identity + "\n")
-        with appended_text(self._path, "the genes before this one are kept") as stream:
-            stream.write("\n" + json.dumps(row) + "\n")  # a line that a kill cut short stays alone
-
-    def remove(self) -> None:
-        """That of every process."""
-        for path in self._all():
-            os.unlink(path)
-
-    def _all(self) -> list[str]:
-        others = [path for path in glob(f"{escape(self._first)}.*") if path.rsplit(".", 1)[1].isdigit()]
-        return [*([self._first] if os.path.exists(self._first) else []), *sorted(others)]
-
-
-def _parsed(line: str) -> dict[str, Any] | None:
-    """None of a line that a kill cut short, and of an empty one."""
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) and "tree" in row and "digest" in row else None
+def _journal(settings: MlSettings) -> Journal:
+    """Rows of genes; a kill loses the gene that is being done."""
+    others = ("alignment", "prefix", "threads", "redo")
+    chosen = {k: v for k, v in settings_of(settings).items() if k not in others}
+    files = [input_digest(file) for file in settings.inputs if file != settings.alignment]
+    text = json.dumps([_FORM, __version__, chosen, files], sort_keys=True, default=str)
+    identity = hashlib.sha256(text.encode()).hexdigest()
+    return Journal(f"{settings.file_prefix}.genes.checkpoint", identity, settings.redo)

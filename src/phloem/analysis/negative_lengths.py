@@ -18,8 +18,10 @@ def without_negative(trees: Sequence[Tree], file: str) -> list[Tree]:
     negative = sum(int((tree.lengths < 0).sum()) for tree in trees)
     if negative == 0:
         return list(trees)
-    told = f"{shown_file(file)}: {negative:,} branches have negative lengths, which count as zero"
-    warnings.warn(told, InputWarning, stacklevel=3)
+    one = negative == 1
+    told = "1 branch has a negative length" if one else f"{negative:,} branches have negative lengths"
+    counted = "which counts as zero" if one else "which count as zero"
+    warnings.warn(f"{shown_file(file)}: {told}, {counted}", InputWarning, stacklevel=3)
     return [replace(tree, lengths=np.where(tree.lengths < 0, 0.0, tree.lengths)) for tree in trees]
 
 

@@ -6,12 +6,13 @@ import json
 import os
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from phloem.errors import InputError
-from phloem.io.output_file import replaced_file, write_file
+from phloem.io.output_file import locked, replaced_file, write_file
 
-__all__ = ["STDOUT", "check_outputs", "json_text", "replaced_file", "write_file", "write_json"]
+__all__ = ["STDOUT", "alone", "check_outputs", "json_text", "replaced_file", "write_file", "write_json"]
 
 STDOUT = "-"  # stands for standard output where a file is named
 
@@ -43,6 +44,16 @@ def check_outputs(
             raise InputError("this file is an input", file=name, hint="Choose another name for the output.")
         _check_place(name, redo)
         written.append(name)
+
+
+@contextmanager
+def alone(prefix: str, inputs: Iterable[str | None]) -> Iterator[None]:
+    """Keeps other processes off the files of this prefix, as they would replace each other's. InputError
+    where one is at work, and where no file can be written."""
+    lock = f"{prefix}.lock"
+    check_outputs([lock], inputs, redo=True)
+    with locked(lock, f"--prefix {prefix}"):
+        yield
 
 
 def _same_output(a: str, b: str) -> bool:

@@ -29,7 +29,7 @@ from phloem.io.alignment_text import PhylipLayout
 from phloem.io.beast_xml import BEAST_FORMAT
 from phloem.io.character_rows import CharacterRows
 from phloem.io.partition_words import plain_sets
-from phloem.io.partitions import listed_partitions
+from phloem.io.partitions import chooses_partition, listed_partitions
 from phloem.likelihood.parts import in_part
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
@@ -287,22 +287,24 @@ def _kept(part: Part, kind: Kind | None) -> Part:
 
 
 def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
-    """The parts of the alignment's own file: one for each of its sets of columns, or as its partition says,
-    where these divide all; else of its data types or blocks, if it has several."""
-    if characters.parts and not _are_divided(characters):
+    """The parts of the alignment's own file: as its partition says, else one for each of its sets of columns
+    where these divide all, else of its data types or blocks, if it has several."""
+    file, name, unassigned = characters.source.file, options.partition_name, options.unassigned_sites
+    nexus = file if characters.format_name == "NEXUS" else None
+    chosen = nexus is not None and not characters.part_names and chooses_partition(nexus, name)
+    if characters.parts and not chosen and not _are_divided(characters):
         if options.partition_name is not None:
             told = "--partition-name chooses among partitions, and parts are this file's data types or blocks"
             raise InputError(told, hint="Leave it out.")
         return read_scheme(characters)
-    if not characters.charsets:
+    if not characters.charsets and not chosen:
         raise InputError(
             "the alignment declares no parts",
             file=options.alignment,
             hint="Give a partition file, CHARSETs, DATATYPE=MIXED, or --block all for several blocks.",
         )
-    file, name, unassigned = characters.source.file, options.partition_name, options.unassigned_sites
-    if characters.format_name == "NEXUS" and file is not None:
-        return read_scheme(characters, file, name=name, unassigned=unassigned)
+    if nexus is not None:
+        return read_scheme(characters, nexus, name=name, unassigned=unassigned)
     if name is not None:
         raise InputError(f"there is no partition '{name}'", hint="Leave the name out: the file has one list.")
     width, sets = characters.n_sites, characters.charsets

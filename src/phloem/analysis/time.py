@@ -11,7 +11,7 @@ import numpy as np
 from phloem.analysis.division import Processes, divide_dated
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_draws import Told
-from phloem.analysis.outputs import check_outputs
+from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.analysis.time_data import TimeInput, time_input
@@ -64,7 +64,7 @@ from phloem.inference.time.settings import TimeSettings, TreeModel, family_text
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import PER_ROUTE
-from phloem.io.output_file import locked, remove_partial, write_file
+from phloem.io.output_file import remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
@@ -104,9 +104,7 @@ def run_time(
     errors as of analysis.mcmc.run_mcmc."""
     if compiling is not None:
         on_first_compilation(compiling)
-    lock = f"{settings.file_prefix}.lock"
-    check_outputs([lock], settings.inputs, redo=True)
-    with locked(lock, f"--prefix {settings.file_prefix}"):
+    with alone(settings.file_prefix, settings.inputs):
         return _run_alone(settings, progress, started, told)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from phloem.analysis.ml_settings import FitSettings
 from phloem.analysis.negative_lengths import trees_to_fit
-from phloem.analysis.outputs import check_outputs, write_json
+from phloem.analysis.outputs import alone, check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.tested_data import (
     TestedData,
@@ -137,15 +137,22 @@ def run_tree_tests(
     told: Told | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> TreeTestsResult:
-    """Fit every tree's lengths and the model's free parameters on it, and test them together.
+    """Fit every tree's lengths and the model's free parameters on it, and test them together. One process at
+    a time works on a prefix.
 
     Errors: PhloemError of every kind.
     """
-    from phloem.inference.ml.tree_tests import compare_trees
-
     if compiling is not None:
         on_first_compilation(compiling)
     require_threads(settings.threads)
+    with alone(settings.file_prefix, settings.inputs):
+        return _run_alone(settings, told)
+
+
+def _run_alone(settings: TreeTestsSettings, told: Told | None) -> TreeTestsResult:
+    """run_tree_tests, while no other process works on the same files."""
+    from phloem.inference.ml.tree_tests import compare_trees
+
     check_outputs(settings.files, settings.inputs, settings.redo)
     data, trees = read_tested_data(settings), trees_to_fit(settings.trees)
     if len(trees) < 2:

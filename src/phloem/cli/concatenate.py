@@ -57,8 +57,8 @@ def _show(result, console) -> None:
     table = Table(pad_edge=False)
     for name in ("gene", "columns", "data", "taxa"):
         table.add_column(name, justify="right" if name == "taxa" else "left", overflow="fold")
-    for gene, text, n in list(zip(m.genes, m.ranges, m.there.sum(axis=0)))[:MOST_LISTED]:
-        table.add_row(gene.name, text, gene.word or gene.datatype, f"{n:,}")
+    for gene, text, word, n in list(zip(m.genes, m.ranges, result.data, m.there.sum(axis=0)))[:MOST_LISTED]:
+        table.add_row(gene.name, text, word, f"{n:,}")
     print_table(console, table)
     if len(m.genes) > MOST_LISTED:
         console.print(f"and {len(m.genes) - MOST_LISTED:,} more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -152,12 +153,18 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     inputs = list(genes_of(settings).values()) if genes else settings.inputs
     written = ProgressFile(progress, inputs)
     written.check(lambda: files_of(settings) if genes else settings.files)
-    with messages.status("reading …") as status:
-        told = written.teller(told_by(messages, status))
-        if genes:
-            many = run_genes(settings, told, messages.print)
-        else:
-            result = run_ml(settings, told, messages.print)
+    try:
+        with messages.status("reading …") as status:
+            told = written.teller(told_by(messages, status))
+            if genes:
+                many = run_genes(settings, told, messages.print)
+            else:
+                result = run_ml(settings, told, messages.print)
+    except KeyboardInterrupt:
+        kept = "genes.checkpoint" if genes else "checkpoint"
+        if os.path.exists(f"{settings.file_prefix}.{kept}"):
+            messages.print("The same command goes on from the last checkpoint.")
+        raise
     dismiss()
     if not genes:
         if isinstance(result, MlDifferences):

@@ -45,7 +45,7 @@ def check_status(alignment: Alignment, settings: DistanceSettings, status: np.nd
             f"'{alignment.taxa[j]}' and '{alignment.taxa[i]}' have no site in common"
             + (f" ({empty:,} such pairs)" if empty > 1 else ""),
             file=alignment.source,
-            hint="Leave out the most incomplete sequences.",
+            hint=f"Leave out the most incomplete sequences: {_most_incomplete(alignment)}.",
         )
     if saturated and settings.saturated == "error":
         raise InputError(
@@ -53,6 +53,13 @@ def check_status(alignment: Alignment, settings: DistanceSettings, status: np.nd
             file=alignment.source,
             hint="Leave out the most distant sequences, or set such pairs to the longest distance.",
         )
+
+
+def _most_incomplete(alignment: Alignment) -> str:
+    """Up to three sequences of which least is known, and of how many sites."""
+    known = (alignment.codes < alignment.alphabet.n_states).sum(axis=1)
+    least = np.argsort(known, kind="stable")[:3].tolist()
+    return ", ".join(f"'{alignment.taxa[i]}' is known at {known[i]:,}" for i in least)
 
 
 def record_of(settings: DistanceSettings, sites: int, status: np.ndarray) -> dict[str, object]:

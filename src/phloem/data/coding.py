@@ -149,7 +149,8 @@ def guess_datatype(matrix: np.ndarray) -> str:
     """dna, rna, binary, standard or protein, from a (T, L) matrix of character values.
 
     Digits only: binary if 0 and 1 only, else standard. Letters of the nucleotide code only: rna if there is
-    U and no T; dna if half or more of them are A, C, G, T, U, N or X. Anything else: protein.
+    U and no T; dna if half or more of them are A, C, G, T, U, N or X. Nine in ten are A, C, G, T, U or N, and
+    X do not count: nucleotides too, of which the others are slips that coding finds. Anything else: protein.
     Signs such as - ? . * do not count.
     """
     counts = np.zeros(max(256, int(matrix.max(initial=0)) + 1), np.int64)
@@ -164,7 +165,10 @@ def guess_datatype(matrix: np.ndarray) -> str:
         return "binary" if set(letters) <= {"0", "1"} else "standard"
     plain = sum(letters.get(letter, 0) for letter in "ACGTUNX")
     is_rna = "U" in letters and "T" not in letters  # a protein with U lacks none of E, F, I, L, P and Q
-    if set(letters) <= set(nucleotide_characters()) and (is_rna or plain >= 0.5 * sum(letters.values())):
+    of_code = set(letters) <= set(nucleotide_characters())
+    n_letters, unknown = sum(letters.values()), letters.get("X", 0)
+    nearly_all = plain - unknown >= 0.9 * (n_letters - unknown) > 0
+    if nearly_all or (of_code and (is_rna or plain >= 0.5 * n_letters)):
         return "rna" if is_rna else "dna"
     return "protein"
 

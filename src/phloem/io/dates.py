@@ -15,7 +15,7 @@ import numpy as np
 from phloem.data.dates import TipDates
 from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.date_text import UNKNOWN, DateRange, WholeYears, as_asked, parse_date, require_years
-from phloem.tree.match import folded, likely_name
+from phloem.tree.match import folded, likely_name, spellings
 
 Undated = Literal["error", "unknown"]
 
@@ -178,10 +178,7 @@ def _rows_of(
     names: tuple[str, ...], found: Mapping[str, tuple[int, DateRange]], reading: DateReading, file: str | None
 ) -> dict[str, str]:
     """Wanted taxon → the table's name for it; case and '_' for a blank make no difference."""
-    spelling: dict[str, str | None] = {}
-    for name in found:
-        spelling[folded(name)] = None if folded(name) in spelling else name
-    rows = {}
+    rows, spelling = {}, spellings(found)
     for name in names:
         same = name if name in found else spelling.get(folded(name))
         if same is not None:

@@ -22,7 +22,7 @@ from phloem.io.annotations import Annotations
 from phloem.io.newick_text import QUOTED, CleanText, Spans, clean_text, protected_spans, read_counts
 from phloem.io.source_text import SourceText
 from phloem.tree.build import suppress_unary
-from phloem.tree.match import folded
+from phloem.tree.match import folded, spellings
 from phloem.tree.tree import Tree
 
 OPEN, CLOSE, COMMA, COLON, END = (ord(c) for c in "(),:;")
@@ -296,8 +296,11 @@ def _translated(
     """Labels with those of tips replaced; a tip that the table does not know is an error."""
     named = [translate.get(label) if tip else label for label, tip in zip(labels, nodes.is_tip.tolist())]
     if None in named:
-        spelling = {folded(key): name for key, name in translate.items()}
-        named = [spelling.get(folded(label)) if name is None else name for name, label in zip(named, labels)]
+        keys = spellings(translate)
+        named = [
+            translate.get(keys.get(folded(label), "")) if name is None else name
+            for name, label in zip(named, labels)
+        ]
     if None in named:
         i = named.index(None)
         message = f"tip '{labels[i]}' is neither in TRANSLATE nor in TAXLABELS"

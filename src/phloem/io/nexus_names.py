@@ -81,14 +81,14 @@ def taxon_labels(block: Block | None) -> list[str]:
     words = command.tokens()
     first: dict[str, Token] = {}
     for word in words:
-        other = first.setdefault(folded(word.text), word)
+        other = first.setdefault(word.text, word)
         if other is not word:
             line = block.source.locate(other.start)[0]
             raise block.source.error(
                 f"the taxon '{word.text}' is there twice in TAXLABELS, first in line {line}",
                 word.start,
                 taxon=word.text,
-                hint="Rename one of them; case and '_' for a blank make no difference.",
+                hint="Rename one of them.",
             )
     announced = read_dimension(block, "ntax")
     if announced is not None and announced != len(words):

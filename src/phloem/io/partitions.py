@@ -171,6 +171,15 @@ def _at_line(line: int) -> Iterator[None]:
 # ---------------------------------------------------------------------------------------------- lists
 
 
+def chooses_partition(path: str | os.PathLike[str], name: str | None = None) -> bool:
+    """Whether a NEXUS file has a CHARPARTITION or PARTITION to be taken; not where it asks for MrBayes'
+    default, which is none."""
+    blocks = read_blocks(read_source(path))
+    asked = _set_partition(blocks)
+    default = name is None and asked is not None and asked[0] in ("default", "1")
+    return bool(_definitions(blocks)) and not default
+
+
 def _listed_subsets(text: str, columns: _Columns) -> list[Subset]:
     subsets = []
     for number, line in enumerate(text.split("\n"), 1):

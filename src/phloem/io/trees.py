@@ -30,7 +30,7 @@ from phloem.io.nexus_names import read_dimension, taxa_block, taxon_labels
 from phloem.io.output_file import write_file
 from phloem.io.source_text import SourceText, read_source
 from phloem.io.tree_table import newick_of_table, tree_table
-from phloem.tree.match import folded
+from phloem.tree.match import folded, spellings
 from phloem.tree.sample import TreeSample, sample_of_trees
 from phloem.tree.tree import Tree
 
@@ -84,11 +84,12 @@ def _block_trees(block: Block, taxa: list[str], allow_negative: bool) -> list[Tr
     commands = _tree_commands(block)
     if not commands:
         return []
-    spelling = {folded(name): name for name in taxa}
+    known, spelling = set(taxa), spellings(taxa)
     translate = {str(i + 1): name for i, name in enumerate(taxa)} | dict(zip(taxa, taxa))
     order = taxa
     for command in (c for c in block.commands if c.name == "translate"):
-        table = {key: spelling.get(folded(name), name) for key, name in _translation(command).items()}
+        own = _translation(command).items()
+        table = {key: name if name in known else spelling.get(folded(name), name) for key, name in own}
         translate = dict(zip(table.values(), table.values())) | translate | table
         order = list(table.values())
     names, removed, quotes = _spans(block.source, commands)

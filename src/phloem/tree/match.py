@@ -123,16 +123,24 @@ def folded(name: str) -> str:
     return name.replace("_", " ").lower()
 
 
+def spellings(names: Iterable[str]) -> dict[str, str]:
+    """What all spellings share → the name, of names that no other shares it with."""
+    found: dict[str, str] = {}
+    shared = set()
+    for name in names:
+        if found.setdefault(folded(name), name) != name:
+            shared.add(folded(name))
+    return {key: name for key, name in found.items() if key not in shared}
+
+
 def respelled(tree: Tree, taxa: Sequence[str]) -> Tree:
     """The tree, of all taxa or of some, with their spelling of its tips' names where each has exactly one
     there that is equal by NEXUS' rule, case and '_' for a blank apart; else as it is."""
-    if set(tree.taxa) <= set(taxa):
+    known, spelling = set(taxa), spellings(taxa)
+    names = [name if name in known else spelling.get(folded(name)) for name in tree.taxa]
+    if None in names or len(set(names)) != tree.n_tips or names == list(tree.taxa):
         return tree
-    spelling = {folded(name): name for name in taxa}
-    own = {folded(name) for name in tree.taxa}
-    if len(spelling) != len(taxa) or len(own) != tree.n_tips or not own <= spelling.keys():
-        return tree
-    return replace(tree, taxa=tuple(spelling[folded(name)] for name in tree.taxa))
+    return replace(tree, taxa=tuple(name for name in names if name is not None))
 
 
 def _mismatch(only_tree: list[str], only_alignment: list[str], file: str | None) -> InputError:

@@ -201,6 +201,8 @@ def test_genes_keep_the_states_that_they_declare(tmp_path, ending, with_dna):
         expected["one"] = 4
     found = concatenated(out, folder)
     assert not found.warnings
+    kinds = {gene.name: word for gene, word in zip(found.matrix.genes, found.data)}
+    assert (kinds["few"], kinds["many"], kinds.get("one", "dna")) == ("MULTI2", "MULTI5", "dna")
     assert numbers_of_states(out, found.settings.partitions) == expected
     if ending == "nex":
         assert numbers_of_states(out, "declared") == expected

@@ -180,7 +180,7 @@ def test_dates_from_names_and_bad_combinations(folder):
 
 def test_negative_lengths_count_as_zero(folder):
     (folder / "t.nwk").write_text(CLOCK.replace("c:0.09", "c:-0.001"))
-    with pytest.warns(InputWarning, match="1 branches have negative lengths"):
+    with pytest.warns(InputWarning, match="1 branch has a negative length"):
         found = run_date(DateSettings(DatedTreeOptions("t.nwk", dates=DateOptions("d.tsv"))))
     assert found.tree.lengths.min() >= 0
 

@@ -10,7 +10,9 @@ import pytest
 
 from phloem.analysis.ml import run_ml
 from phloem.analysis.ml_data import read_ml_data
+from phloem.analysis.ml_genes import run_genes
 from phloem.analysis.ml_settings import MlSettings
+from phloem.analysis.outputs import alone
 from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
@@ -65,6 +67,22 @@ def test_a_tree_to_begin_from_and_a_usual_model(alignment):
 def test_names_that_no_file_can_have(alignment):
     with pytest.raises(InputError, match="names a folder"):
         run_ml(MlSettings(alignment, prefix="somewhere/"))
+
+
+def test_only_one_process_works_on_a_prefix(alignment):
+    Path("genes").mkdir()
+    Path("genes/a.fasta").write_text(Path(alignment).read_text())
+    Path("two.nwk").write_text("((a,b),c,(d,e));((a,e),c,(d,b));\n")
+    works = (
+        lambda: run_ml(MlSettings(alignment, prefix="out")),
+        lambda: run_genes(MlSettings("genes", prefix="out")),
+        lambda: run_tree_tests(TreeTestsSettings(alignment, "two.nwk", model="JC", prefix="out")),
+    )
+    with alone("out", [alignment]):
+        for work in works:
+            with pytest.raises(InputError, match="--prefix out is in use by process"):
+                work()
+    assert not list(Path().glob("out*"))
 
 
 def test_a_model_is_chosen_and_searched_with(alignment):

@@ -16,6 +16,7 @@ from phloem.analysis.ml_adequacy import IN_A_ROW
 from phloem.analysis.ml_genes import run_genes
 from phloem.analysis.ml_settings import MlSettings
 from phloem.errors import InputError
+from phloem.io.journal import Journal
 from phloem.io.trees import read_tree, read_trees
 from phloem.tree.splits import robinson_foulds
 from unit.inference.mcmc.ranks_in_threads import PATIENCE, led
@@ -168,7 +169,7 @@ def test_genes_are_shared_by_processes(genes):
 
 def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
     """Two processes, one of which ends before its gene does; another number of them goes on."""
-    analysed, add, other_has_both = ml_genes.analysed, ml_genes._Journal.add, Event()
+    analysed, add, other_has_both = ml_genes.analysed, Journal.add, Event()
 
     def mortal(settings):
         if settings.prefix == "x":
@@ -183,7 +184,7 @@ def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
 
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="killed"):
         patched.setattr(ml_genes, "analysed", mortal)
-        patched.setattr(ml_genes._Journal, "add", noted)
+        patched.setattr(Journal, "add", noted)
         patched.setattr(ml_genes, "shares_of_genes", lambda genes, size: [["x"], ["y", "z"]])
         led(2, lambda here: run_genes(SETTINGS, here=here))
     assert Path("o.genes.checkpoint.1").exists() and not Path("o.genes.checkpoint").exists()
@@ -191,7 +192,7 @@ def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
     again = led(3, lambda here: run_genes(SETTINGS, here=here))
     assert again.kept == 2 and not list(Path().glob("*.checkpoint*"))
     Path("p.genes.checkpoint.1").write_text(other)
-    monkeypatch.setattr(ml_genes._Journal, "_all", lambda self: [])  # planted: that of the first one alone
+    monkeypatch.setattr(Journal, "_all", lambda self: [])  # planted: that of the first one alone
     assert run_genes(replace(SETTINGS, prefix="p")).kept == 0
 
 

@@ -150,6 +150,13 @@ def test_a_files_own_partition_or_sets_are_declared_parts(tmp_path, monkeypatch)
     ]  # fmt: skip
     path.write_text(mixed + "begin sets; charset a = 1-2; end;\n")
     assert columns(path) == {"dna": [1, 2, 3, 4], "protein": [5, 6]}
+    overlapping = "begin mrbayes; charset a = 1-2; charset b = 2-4; partition p = 3: a, 3-4, 5-6; end;\n"
+    path.write_text(mixed + overlapping)
+    assert columns(path) == {"a": [1, 2], "subset2": [3, 4], "subset3": [5, 6]}
+    path.write_text(mixed + overlapping + "begin mrbayes; set partition = default; end;\n")
+    assert columns(path) == {"dna": [1, 2, 3, 4], "protein": [5, 6]}
+    path.write_text(data.partition("begin sets;")[0] + "begin sets; charpartition p = x:1-3, y:4-6; end;\n")
+    assert columns(path) == {"x": [1, 2, 3], "y": [4, 5, 6]}
 
     beast = tmp_path / "x.xml"
     beast.write_text(

@@ -56,3 +56,15 @@ def test_an_interrupt_is_said(monkeypatch, capsys):
     monkeypatch.setattr("phloem.analysis.doctor.diagnose", interrupted)
     assert called(monkeypatch, "doctor") == 130
     assert capsys.readouterr().err.endswith("interrupted\n")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_search_says_that_it_goes_on(monkeypatch, capsys, tmp_path, kept):
+    def interrupted(settings, *_):
+        if kept:
+            (tmp_path / "x.checkpoint").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("phloem.analysis.ml.run_ml", interrupted)
+    assert called(monkeypatch, "ml", "a.fa", "--prefix", str(tmp_path / "x")) == 130
+    assert ("The same command goes on" in capsys.readouterr().err) == kept

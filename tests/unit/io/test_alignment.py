@@ -123,6 +123,14 @@ def test_guesses(tmp_path, rows, kind, n_states):
     assert read(tmp_path, f">a\n{rows}\n", datatype=kind).settings["datatype_guessed"] is False
 
 
+@pytest.mark.parametrize("slip", ["1", "E"])
+def test_a_slip_does_not_make_nucleotides_a_protein(tmp_path, slip):
+    with pytest.raises(InputError, match=f"'[{slip}]' in dna data.*'b'.*site 3"):
+        read(tmp_path, f">a\nACGTACGTACGT\n>b\nAC{slip}TNNACGTXX\n")
+    protein = f">a\nACGTACGTGGGS\n>b\nAC{slip}TMKVLAWGA\n"  # 16 of 24 letters are those of nucleotides
+    assert slip == "1" or read(tmp_path, protein, stop_codons="mask").alphabet.kind == "protein"
+
+
 def test_standard_symbols(tmp_path):
     text = nexus(["a 01{0 2}a", "b (1,2)A-?"], options='symbols="0~2 a A" respectcase')
     alignment = read(tmp_path, text, datatype="standard")

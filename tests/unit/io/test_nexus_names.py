@@ -87,13 +87,25 @@ def test_numbers_of_a_data_block():
 
 @pytest.mark.parametrize(
     ("labels", "message"),
-    [("a b", "names 2 taxa, NTAX is 3"), ("a b A", "'A' is there twice"), ("a_b c 'A B'", "there twice")],
+    [("a b", "names 2 taxa, NTAX is 3"), ("a b a", "'a' is there twice"), ("a_b c 'a_b'", "there twice")],
 )
 def test_taxlabels_are_ntax_different_names(labels, message):
     text = f"#NEXUS\nbegin taxa; dimensions ntax=3; taxlabels {labels}; end; begin trees; tree t=(1,2); end;"
     with pytest.raises(InputError, match=message) as caught:
         parse_trees(text)
     assert caught.value.line == 2
+
+
+def test_taxa_whose_names_differ_in_case_only_are_told_apart():
+    taxa = "begin taxa; dimensions ntax=4; taxlabels homo Homo c_c d; end;"
+    numbered = (
+        f"#NEXUS {taxa} begin trees; translate 1 homo, 2 Homo, 3 'C C', 4 D; tree t=((1,3),(2,4)); end;"
+    )
+    named = f"#NEXUS {taxa} begin trees; tree t=((homo,C_C),(Homo,D)); end;"
+    for text in (numbered, named):
+        assert write_newick(parse_trees(text)[0]) == "((homo,c_c),(Homo,d));"
+    with pytest.raises(InputError, match="tip 'HOMO' is neither"):  # which of the two nobody knows
+        parse_trees(named.replace("Homo,D", "HOMO,D"))
 
 
 def test_a_comment_inside_a_word_does_not_split_it(tmp_path):

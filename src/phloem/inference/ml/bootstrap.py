@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from phloem.inference.ml.place import ON_CPU, Device, Place
 from phloem.inference.ml.searched import Searched, SearchedPart
 from phloem.inference.ml.tree_search import SearchSettings, climbed_tree
 from phloem.inference.ml.tree_starts import Start
+from phloem.io.journal import Journal
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import ParameterValue
 from phloem.tree.constraint import Constraint
@@ -76,15 +77,18 @@ def bootstrap_trees(
     settings: SearchSettings,
     told: Told | None = None,
     here: Ranks | None = None,
+    journal: Journal | None = None,
 ) -> list[Tree]:
     """Of every replicate a parsimonious tree of a random order of taxa, climbed once under the model, whose
     free numbers are fitted to it again, from values on, and whose counted ones are counted again.
 
     replicates: a number, or "auto": by AT_ONCE until `distance_of_halves` is below ENOUGH, at most MOST.
-    here: processes that share the replicates; the first of them has all trees, others return none.
+    here: processes that share the replicates; the first of them has all trees, others return none. journal:
+    of replicates that are done, which a killed run does not do again.
     """
     here = here or Ranks()
-    arguments = resampling, values, replicates, settings
+    done = {} if journal is None else {record["replicate"]: record for record in journal.read()}
+    arguments = resampling, values, replicates, settings, journal, done
     return here.together(_shared_replicates, *arguments, told=told)
 
 
@@ -94,8 +98,11 @@ def _shared_replicates(
     values: Mapping[str, ParameterValue],
     replicates: int | Literal["auto"],
     settings: SearchSettings,
+    journal: Journal | None,
+    known: Mapping[int, Any],
     told: Told | None = None,
 ) -> list[Tree]:
+    kept = _Kept(known, None if journal is None else journal.of(here.number))
     automatic = replicates == "auto"
     most = MOST if isinstance(replicates, str) else replicates
     trees: list[Tree] = []
@@ -108,7 +115,7 @@ def _shared_replicates(
             if told is not None:
                 told(min(first + k * here.size, last), most)
 
-        own = _own_replicates(numbers, resampling, values, settings, counted)
+        own = _own_replicates(numbers, resampling, values, settings, kept, counted)
         done, parts = until, here.gather(own)
         if parts is not None:
             trees += [part[i] for i in range(len(parts[0])) for part in parts if i < len(part)]
@@ -119,28 +126,52 @@ def _shared_replicates(
     return trees
 
 
+class _Kept:
+    """Replicates that an earlier run has done, and the journal of those that this process does. known: their
+    records by number."""
+
+    def __init__(self, known: Mapping[int, Any], journal: Journal | None) -> None:
+        self.known, self._journal = known, journal
+
+    def tree(self, k: int) -> Tree:
+        record = self.known[k]
+        parent, lengths = np.array(record["parent"], np.int32), np.array(record["lengths"], np.float64)
+        return Tree(tuple(record["taxa"]), parent, lengths, rooted=record["rooted"])
+
+    def add(self, k: int, tree: Tree) -> Tree:
+        if self._journal is not None:
+            shape = {"parent": tree.parent.tolist(), "lengths": tree.lengths.tolist()}
+            self._journal.add({"replicate": k, "taxa": tree.taxa, "rooted": tree.rooted} | shape)
+        return tree
+
+
 def _own_replicates(
     numbers: Sequence[int],
     resampling: Resampling,
     values: Mapping[str, ParameterValue],
     settings: SearchSettings,
+    kept: _Kept,
     told: Callable[[int], None],
 ) -> list[Tree]:
     """Those of one process, on a GPU abreast. told: how many are there."""
+    missing = [k for k in numbers if k not in kept.known]
+    n_kept = len(numbers) - len(missing)
 
     def work(k: int) -> Callable[[Place], Tree]:
-        return lambda place: _replicate(k, resampling, values, settings, place)
+        return lambda place: kept.add(k, _replicate(k, resampling, values, settings, place))
 
-    if resampling.device == "gpu" and numbers:
+    if resampling.device == "gpu" and missing:
         from phloem.inference.ml.replicates_on_gpu import Abreast
 
         groups = resampling.whole(Place("gpu")).groups
-        return Abreast(groups, len(numbers)).run([work(k) for k in numbers], told)
-    found = []
-    for k in numbers:
-        found.append(work(k)(ON_CPU))
-        told(len(found))
-    return found
+        done = Abreast(groups, len(missing)).run([work(k) for k in missing], lambda n: told(n_kept + n))
+    else:
+        done = []
+        for k in missing:
+            done.append(work(k)(ON_CPU))
+            told(n_kept + len(done))
+    made = dict(zip(missing, done))
+    return [made[k] if k in made else kept.tree(k) for k in numbers]
 
 
 def _replicate(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import json
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -16,6 +17,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.inference.ml.search import Place
+from phloem.io.journal import Journal
 from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
@@ -209,6 +211,12 @@ class Checkpoint:
     def _beside(self, path: str) -> Checkpoint:
         return Checkpoint(path, self._identity, self._replace, self._seconds, self._from_json)
 
+    def replicates(self, values: Mapping[str, ParameterValue]) -> Journal:
+        """Of a bootstrap after the search, whose replicates begin from its numbers: files beside this one."""
+        own = json.dumps([self._identity, _plain_values(dict(values))], sort_keys=True)
+        identity = hashlib.sha256(own.encode()).hexdigest()
+        return Journal(f"{self.path}.bootstrap", identity, self._replace, seconds=self._seconds)
+
     def read(self) -> Any:
         """None where there is none; InputError for a file of something else."""
         if not os.path.exists(self.path):
@@ -237,7 +245,8 @@ class Checkpoint:
             self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Of all searches."""
+        """Of all searches, and of the replicates."""
+        self.replicates({}).remove()
         others = glob.glob(f"{glob.escape(self.path)}.*")
         for path in (self.path, *(path for path in others if _OF_SEARCH.search(path))):
             with suppress(FileNotFoundError):

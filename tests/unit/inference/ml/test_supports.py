@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
+from phloem.hardware.ranks import Ranks
 from phloem.inference.ml import bootstrap
 from phloem.inference.ml.bootstrap import (
     Resampling,
@@ -29,6 +31,7 @@ from phloem.inference.ml.identical import distinct
 from phloem.inference.ml.search import fit_lengths
 from phloem.inference.ml.tree_search import SearchSettings, search_tree
 from phloem.inference.ml.ultrafast import Replicates, climb_each
+from phloem.io.journal import Journal
 from phloem.io.trees import newick_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
@@ -159,6 +162,37 @@ def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, 
     right = bootstrap._replicate  # planted: what a process has done is counted, not what all have
     monkeypatch.setattr(bootstrap, "_replicate", lambda k, *a: right(k // 3, *a))
     assert drawn_on(3, 5) != expected[:5]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_replicates_that_are_done_are_not_done_again(simulated, found, monkeypatch, tmp_path, size):
+    drawn = Resampling([("", simulated, "HKY+FQ")], None, distinct(simulated, apart=True))
+    settings, start, path = SearchSettings(threads=1), found.optimum.parameters, str(tmp_path / "x.bootstrap")
+    right, made = bootstrap._replicate, []
+
+    def replicate(k, *arguments):
+        made.append(k)
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return right(k, *arguments)
+
+    def trees(n: int, here: Ranks, journal: Journal | None) -> list[str]:
+        found = bootstrap_trees(drawn, start, n, settings, None, here, journal)
+        return [newick_text([tree]) for tree in found]
+
+    expected = trees(6, Ranks(), None)
+    monkeypatch.setattr(bootstrap, "_replicate", replicate)
+    with pytest.raises(KeyboardInterrupt):
+        trees(6, Ranks(), Journal(path, "this"))
+    Path(path).write_text(Path(path).read_text() + '\n{"replicate": 5, "tax')  # cut short by a kill
+    made[:] = range(9)
+    assert led(size, lambda here: trees(6, here, Journal(path, "this"))) == expected
+    assert sorted(made[9:]) == [3, 4, 5]
+    assert trees(3, Ranks(), Journal(path, "this")) == expected[:3] and len(made) == 12
+    with pytest.raises(InputError, match="of another analysis"):
+        trees(6, Ranks(), Journal(path, "that"))
+    Journal(path, "that").remove()
+    assert not list(tmp_path.iterdir())
 
 
 def transfers(split: frozenset, tree_sides: list[frozenset], taxa: frozenset) -> int:
