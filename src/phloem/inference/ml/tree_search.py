@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -194,13 +194,10 @@ class _Search:
             state = together(states)
             self._values, self._vain = state.values, state.vain
             self._data.put(self._messages, self._values)
-            best = state.place
-            for other in sorted((one.place for one in states), key=lambda place: -place.log_likelihood):
-                both = self._both(state, best, other)
-                if both is not None and both.log_likelihood > best.log_likelihood + _GAIN:
-                    best = both
+            others = _likeliest(one.place for one in states)
+            best, kind = self._fused_with(others, state, state.place, "fused")
             if best is not state.place:
-                self._take(state, best, "fused")
+                self._take(state, best, kind)
         self._tried(state, own)
         return state
 
@@ -248,8 +245,7 @@ class _Search:
             return {}
         self._told(Doing("supports"), last.log_likelihood)
         best = self._placed(self._data.edges_of(last))
-        others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
-        hilltops = [best.edges, *(place.edges for place in others)]
+        hilltops = [best.edges, *(place.edges for place in _likeliest(state.hilltops))]
         seed, radius = self._settings.seed, self._settings.radius
         return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
 
@@ -304,7 +300,7 @@ class _Search:
             state.meet(other, independent=kind in ("parsimony", "apart"))
             other, kind = self._fused(state, other, kind)
             if other.log_likelihood > best.log_likelihood + _GAIN:
-                other, kind = self._fused_with_all(state, other, kind)
+                other, kind = self._fused_with(_likeliest(state.hilltops)[:_POOL], state, other, kind)
                 self._take(state, other, kind)
             elif not nothing_left and topology_key(other.edges.back) == topology_key(best.edges.back):
                 state.led_back += 1
@@ -335,10 +331,11 @@ class _Search:
         both = self._both(state, state.place, other)
         return (both, "fused") if both and both.log_likelihood > other.log_likelihood else (other, kind)
 
-    def _fused_with_all(self, state: SearchState, best: Place, kind: Kind) -> tuple[Place, Kind]:
-        """A new best tree with what the better hilltops so far have better."""
-        others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
-        for other in others[:_POOL]:
+    def _fused_with(
+        self, others: Sequence[Place], state: SearchState, best: Place, kind: Kind
+    ) -> tuple[Place, Kind]:
+        """A tree with what others have better, and how it came about."""
+        for other in others:
             both = self._both(state, best, other)
             if both is not None and both.log_likelihood > best.log_likelihood + _GAIN:
                 best, kind = both, "fused"
@@ -376,6 +373,11 @@ class _Search:
         self._values = self._data.values_of(fit)
         self._vain.clear()
         return fit
+
+
+def _likeliest(places: Iterable[Place]) -> list[Place]:
+    """The likeliest first."""
+    return sorted(places, key=lambda place: -place.log_likelihood)
 
 
 def _differ(states: Sequence[SearchState]) -> bool:
