@@ -43,11 +43,7 @@ class Journal:
             elif self._replace:
                 os.unlink(path)
             else:
-                raise InputError(
-                    "this checkpoint is of another analysis",
-                    file=path,
-                    hint="Give another --prefix, or --redo to begin anew.",
-                )
+                raise of_another_analysis(path)
         return found
 
     def add(self, record: dict[str, Any]) -> None:
@@ -69,6 +65,12 @@ class Journal:
     def _all(self) -> list[str]:
         others = [path for path in glob(f"{escape(self._first)}.*") if path.rsplit(".", 1)[1].isdigit()]
         return [*([self._first] if os.path.exists(self._first) else []), *sorted(others)]
+
+
+def of_another_analysis(path: str) -> InputError:
+    """Why a checkpoint is not gone on from."""
+    hint = "Give another --prefix, or --redo to begin anew."
+    return InputError("this checkpoint is of another analysis", file=path, hint=hint)
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from phloem.errors import InputError
 from phloem.inference.ml.search import Place
-from phloem.io.journal import Journal
+from phloem.io.journal import Journal, of_another_analysis
 from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
@@ -231,11 +230,7 @@ class Checkpoint:
             pass
         if self._replace:
             return None
-        raise InputError(
-            "this checkpoint is of another analysis",
-            file=self.path,
-            hint="Give another --prefix, or --redo to begin anew.",
-        )
+        raise of_another_analysis(self.path)
 
     def write(self, state: Kept, now: bool = False) -> None:
         """If it is time, or now."""
