@@ -32,7 +32,7 @@ from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import CODONS, genetic_code
-from phloem.density.parameterisation import PartModel
+from phloem.density.parts import PartModel
 from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations

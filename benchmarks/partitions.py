@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.simulation import simulate_alignment

@@ -164,7 +164,7 @@ def test_a_search_of_parts_ends_where_the_cpus_ends(linkage):
     minutes."""
     from phloem.data.alignment import alignment_from_sequences
     from phloem.data.alphabet import alphabet
-    from phloem.density.parameterisation import Linkage
+    from phloem.density.parts import Linkage
     from phloem.inference.ml.constrained import data_of
     from phloem.inference.ml.place import Place
     from phloem.inference.ml.searched import SearchedPart

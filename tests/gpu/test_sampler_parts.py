@@ -10,7 +10,7 @@ import pytest
 from gpu.conftest import LATER
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run

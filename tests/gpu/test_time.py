@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.coupled import coupled_advanced, new_coupled_run

@@ -10,7 +10,8 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import LENGTHS, Linkage, parameterise
+from phloem.density.parameterisation import LENGTHS, parameterise
+from phloem.density.parts import Linkage
 from phloem.density.space import Block
 from phloem.density.target import Target
 from phloem.density.terms.beta import Beta

@@ -16,7 +16,7 @@ from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of, without_data
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
-from phloem.density.parameterisation import LengthLinkage
+from phloem.density.parts import LengthLinkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import ranks

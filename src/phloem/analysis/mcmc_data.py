@@ -24,7 +24,8 @@ from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites
-from phloem.density.parameterisation import PARTITION_RATES, PartModel
+from phloem.density.parameterisation import PARTITION_RATES
+from phloem.density.parts import PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import Plain, plain_likelihood
 from phloem.inference.mcmc.priors import number_priors

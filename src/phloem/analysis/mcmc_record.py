@@ -12,7 +12,7 @@ from phloem.analysis.mcmc_start import METHODS, RANDOM, start_identity
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.split_tables import SPLIT_TABLES
-from phloem.density.parameterisation import LengthLinkage
+from phloem.density.parts import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis

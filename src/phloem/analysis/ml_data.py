@@ -20,7 +20,7 @@ from phloem.analysis.model_file import (
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
 from phloem.analysis.reading import Part, alignment_of, of_part, parts_of, without_data
 from phloem.data.alignment import Alignment, has_constant_character, taxa_with_data
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.errors import InputError
 from phloem.model.grammar import leaves_uninformative
 from phloem.model.model import Model
@@ -104,7 +104,7 @@ class MlData:
 
         parts = [(part.name, part.alignment, text) for part, text in zip(self.parts, texts)]
         shared = self.linkage(models), self.rows, self.settings.gamma, self.constraint
-        return Resampling(parts, *shared, self.device)
+        return Resampling(parts, *shared, self.device, self.settings.sampling)
 
     def record(self) -> dict[str, object]:
         """Of all parts together, for people and programs."""

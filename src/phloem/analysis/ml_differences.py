@@ -176,7 +176,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     usual = MlSettings(settings.alignment)
     others = (
         "partitions", "part", "merge", "merge_percent", "linkage", "link", "fast", "thorough", "outgroup",
-        "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set",
+        "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "sampling", "genetic_code", "model_set",
         "rate_set", "frequency_set", "most_classes", "criterion", "partition_name", "constraint", "gamma",
         "ancestral", "iqtree_files",
     )  # fmt: skip

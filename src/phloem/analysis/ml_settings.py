@@ -15,8 +15,8 @@ from phloem.analysis.draw import check_picture_name
 from phloem.analysis.ml_effort import Effort, effort_of
 from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
-from phloem.density.parameterisation import LengthLinkage
-from phloem.errors import STANDARD_INPUT, InputError, count_of
+from phloem.density.parts import LengthLinkage
+from phloem.errors import STANDARD_INPUT, InputError, count_of, require_choice
 from phloem.io.input_file import input_digest
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class MlSettings(FitSettings):
     ufboot: int = 0
     bnni: bool = False
     bootstrap: str | None = None
+    sampling: Literal["site", "gene", "genesite"] = "site"
     engine: Literal["auto", "patterns", "differences"] = "auto"
     sprta: bool = False
     picture: str | None = None
@@ -263,9 +264,18 @@ def support_settings(settings: MlSettings) -> SupportSettings:
     """InputError for numbers of replicates that mean nothing, and where no tree is searched."""
     from phloem.inference.ml.branch_tests import SupportSettings
 
-    wanted = SupportSettings(settings.alrt, settings.ufboot, settings.bnni)
+    wanted = SupportSettings(settings.alrt, settings.ufboot, settings.bnni, settings.sampling)
     if not settings.searches and (settings.alrt or settings.ufboot or settings.bootstrap):
         raise InputError("supports are of a tree, and --model MF searches none", hint=SEARCH)
+    if settings.sampling != "site":
+        require_choice("--sampling", settings.sampling, ("site", "gene", "genesite"))
+        if not (settings.alrt or settings.ufboot or settings.bootstrap):
+            raise InputError("--sampling is about replicates", hint="Add --ufboot 1000, or --bootstrap 100.")
+        if not settings.partitioned:
+            raise InputError(
+                f"--sampling {settings.sampling} draws parts, and the data have none",
+                hint="Add --partitions FILE, or leave it out.",
+            )
     return wanted
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from phloem.analysis.model_file import require_gamma_used
-from phloem.density.parameterisation import PartModel
+from phloem.density.parts import PartModel
 from phloem.errors import InputError, require_count
 from phloem.inference.mcmc.settings import THRESHOLDS, Convergence
 

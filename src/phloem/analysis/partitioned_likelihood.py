@@ -22,7 +22,7 @@ from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part, of_part, parts_of, without_data
 from phloem.data.sites import format_sites
-from phloem.density.parameterisation import LengthLinkage, Linkage
+from phloem.density.parts import LengthLinkage, Linkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import ranks

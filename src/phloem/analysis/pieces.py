@@ -14,7 +14,7 @@ from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import DataOptions, Part, SampledDataOptions, of_part
 from phloem.data.sites import parse_sites
 from phloem.data.translation import columns_of_site
-from phloem.density.parameterisation import LengthLinkage, PartModel
+from phloem.density.parts import LengthLinkage, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.io.alignment import read_characters

@@ -14,7 +14,7 @@ from phloem.analysis.model_file import holds_parts, model_of, require_gamma_used
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
 from phloem.analysis.reading import Part, alignment_of, of_part, parts_of, without_data
 from phloem.data.patterns import SitePatterns, site_patterns
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model

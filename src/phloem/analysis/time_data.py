@@ -28,7 +28,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
 from phloem.data.diversity import mean_distance
 from phloem.density.calibrations import likely_age
-from phloem.density.parameterisation import PartModel
+from phloem.density.parts import PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal

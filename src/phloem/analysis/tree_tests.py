@@ -20,7 +20,7 @@ from phloem.analysis.tested_data import (
     selection_of,
     texts_of,
 )
-from phloem.density.parameterisation import LengthLinkage
+from phloem.density.parts import LengthLinkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation

@@ -59,6 +59,10 @@ _DEVICE = typer.Option(
 _SPRTA = typer.Option(
     False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
 )
+_BNNI = typer.Option(False, "--bnni", help="With --ufboot: climb with every replicate's own weights.")
+_SAMPLING = typer.Option(
+    "site", help="Replicates of parts: of sites in each, of whole parts, or of parts and their sites."
+)
 _OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the tree is written and drawn.")
 _ANCESTRAL = typer.Option(
     False, "--ancestral", help="States at every inner node with their probabilities: PREFIX.state."
@@ -106,12 +110,11 @@ def ml(
     ),
     alrt: int = typer.Option(0, help="Replicates of SH-aLRT, such as 1000."),
     ufboot: int = typer.Option(0, help="Replicates of the ultrafast bootstrap, 1000 or more."),
-    bnni: bool = typer.Option(
-        False, "--bnni", help="With --ufboot: climb with every replicate's own weights."
-    ),
+    bnni: bool = _BNNI,
     bootstrap: str | None = typer.Option(
         None, help="Replicates of the standard bootstrap (with TBE), or auto: until they agree."
     ),
+    sampling: Literal["site", "gene", "genesite"] = _SAMPLING,
     starts: int | None = _STARTS,
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
     patience: int | None = _PATIENCE,

@@ -10,14 +10,8 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.alignment import Alignment, taxa_with_data
-from phloem.density.parameterisation import (
-    BlockValues,
-    Linkage,
-    Parameterisation,
-    PartGradient,
-    PartModel,
-    parameterise,
-)
+from phloem.density.parameterisation import BlockValues, Parameterisation, PartGradient, parameterise
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.space import Block
 from phloem.errors import InputError, PhloemError
 from phloem.likelihood.parts import (

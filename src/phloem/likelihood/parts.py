@@ -10,7 +10,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import columns_of
 from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.data.translation import columns_of_site
-from phloem.density.parameterisation import PartModel
+from phloem.density.parts import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem

@@ -9,13 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from phloem.density.parameterisation import (
-    BlockValues,
-    Linkage,
-    Parameterisation,
-    PartGradient,
-    PartModel,
-)
+from phloem.density.parameterisation import BlockValues, Parameterisation, PartGradient
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.term import Values
 from phloem.tree.tree import Tree
 

@@ -10,13 +10,8 @@ import numpy as np
 
 from phloem.data.alignment import Alignment, taxa_with_data
 from phloem.data.patterns import site_patterns
-from phloem.density.parameterisation import (
-    BlockValues,
-    Linkage,
-    Parameterisation,
-    PartGradient,
-    PartModel,
-)
+from phloem.density.parameterisation import BlockValues, Parameterisation, PartGradient
+from phloem.density.parts import Linkage, PartModel
 from phloem.errors import InputError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import Gradient, engine_problem, require_finite, require_possible

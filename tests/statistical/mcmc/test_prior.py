@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.inference.mcmc import start
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import (

@@ -18,7 +18,7 @@ from scipy import stats
 from phloem.data.traits import TipTraits
 from phloem.density import clocks
 from phloem.density.deviations import CHANGES, MEDIAN
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.uniform import Uniform

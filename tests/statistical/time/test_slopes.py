@@ -15,7 +15,7 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.traits import TipTraits
 from phloem.density import clocks, heights, local_clocks, traits
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal

@@ -14,7 +14,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.run import advanced, new_run

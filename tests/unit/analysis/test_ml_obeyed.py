@@ -81,6 +81,9 @@ def folder(tmp_path, monkeypatch):
         ),
         (PARTS | {"stop_codons": "mask"}, "stop codons are to be masked, and the data are read as dna"),
         ({"engine": "differences", "gamma": "median"}, "--engine differences has no --gamma"),
+        ({"sampling": "gene", "ufboot": 1000, "model": "JC"}, "--sampling gene draws parts"),
+        (PARTS | {"sampling": "genesite"}, "--sampling is about replicates"),
+        (PARTS | {"sampling": "genes", "ufboot": 1000}, "unknown --sampling 'genes'"),
     ],
 )
 def test_what_would_not_be_obeyed_is_refused_before_anything_is_fitted(folder, given, said, monkeypatch):
@@ -118,7 +121,7 @@ OTHERS = {
     "bnni": True, "bootstrap": "2", "starts": 2, "patience": 3, "fast": True, "thorough": True,
     "engine": "differences", "sprta": True, "outgroup": "c", "ancestral": True,
     "iqtree_files": True,
-    "picture": "x.svg", "gamma": "median",
+    "picture": "x.svg", "gamma": "median", "sampling": "gene",
     "genetic_code": 2, "stop_codons": "mask", "block": "1", "phylip_layout": "sequential",
     "partition_name": "x", "unassigned_sites": "drop",
 }  # fmt: skip
@@ -131,6 +134,7 @@ FREE = {
     "redo",
     "radius",
     "device",
+    "genes",
 }  # may leave all as is
 
 

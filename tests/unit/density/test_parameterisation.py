@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import (
-    PARTITION_RATES,
-    Linkage,
-    PartGradient,
-    PartModel,
-    parameterise,
-)
+from phloem.density.parameterisation import PARTITION_RATES, PartGradient, parameterise
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.space import Block
 from phloem.errors import InputError
 from phloem.likelihood.model_for_alignment import model_for_alphabet

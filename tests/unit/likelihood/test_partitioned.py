@@ -10,7 +10,7 @@ import pytest
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.translation import translated
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.io.trees import parse_trees
 from phloem.likelihood.partitioned import PartitionedLikelihood

@@ -14,15 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from phloem.data.alphabet import columns_of
-from phloem.density.parameterisation import (
-    LENGTHS,
-    PARTITION_RATES,
-    SUBMODEL,
-    Linkage,
-    Parameterisation,
-    PartModel,
-    parameterise,
-)
+from phloem.density.parameterisation import LENGTHS, PARTITION_RATES, SUBMODEL, Parameterisation, parameterise
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.space import Block, Space
 from phloem.density.terms.tied_dirichlet import (
     all_groupings,

@@ -12,13 +12,14 @@ from typing import Any, Literal
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
+from phloem.inference.ml.branch_tests import Sampling
 from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
 from phloem.inference.ml.place import ON_CPU, Device, Place
-from phloem.inference.ml.searched import Searched, SearchedPart
+from phloem.inference.ml.searched import RATES, Searched, SearchedPart
 from phloem.inference.ml.tree_search import SearchSettings, climbed_tree
 from phloem.inference.ml.tree_starts import Start
 from phloem.io.journal import Journal
@@ -41,7 +42,8 @@ Told = Callable[[int, int], None]
 class Resampling:
     """What a replicate is drawn from. parts: name, alignment and model string of each; linkage: what several
     share, None of one. rows: identical sequences, which the trees are without; frequencies are counted in
-    all. constraint: what the trees have to obey. device: of the searches."""
+    all. constraint: what the trees have to obey. device: of the searches. sampling: of what; parts that are
+    not drawn are not in a replicate."""
 
     parts: Sequence[tuple[str, Alignment, str]]
     linkage: Linkage | None
@@ -49,14 +51,31 @@ class Resampling:
     gamma: Literal["mean", "median"] = "mean"
     constraint: Constraint | None = None
     device: Device = "cpu"
+    sampling: Sampling = "site"
 
     def drawn(self, rng: np.random.Generator, place: Place = ON_CPU) -> Searched:
-        """As many columns of every part as it has, with repetition."""
-        made = []
-        for name, data, text in self.parts:
-            columns = rng.integers(0, data.n_sites, data.n_sites)
+        """As many columns of every part as it has, with repetition, or as many parts as there are."""
+        made, n = [], len(self.parts)
+        times = [1] * n
+        if self.sampling != "site":
+            times = np.bincount(rng.integers(0, n, n), minlength=n).tolist()
+        for (name, data, text), often in zip(self.parts, times):
+            if often == 0:
+                continue
+            if self.sampling == "gene":
+                columns = np.tile(np.arange(data.n_sites), often)
+            else:
+                columns = rng.integers(0, data.n_sites, often * data.n_sites)
             made.append((name, replace(data, codes=np.ascontiguousarray(data.codes[:, columns])), text))
         return self._searched(made, place)
+
+    def values_of(self, drawn: Searched, values: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
+        """Those that are free in a replicate, from values of the whole data."""
+        own = {name: value for name, value in values.items() if name in drawn.free}
+        if RATES in own:
+            names = [name for name, _, _ in self.parts]
+            own[RATES] = np.asarray(own[RATES])[[names.index(name) for name in drawn.part_names]]
+        return own
 
     def whole(self, place: Place) -> Searched:
         """What is resampled."""
@@ -67,7 +86,8 @@ class Resampling:
         for name, data, text in parts:
             model = model_for_alignment(text, data, self.gamma)
             made.append(SearchedPart(name, self.rows.rows_of(data), model))
-        return data_of(made, self.linkage, self.constraint, place)
+        linkage = None if self.linkage is None else self.linkage.among({part.name for part in made})
+        return data_of(made, linkage, self.constraint, place)
 
 
 def bootstrap_trees(
@@ -187,7 +207,7 @@ def _replicate(
         settings = replace(settings, threads=1)
     try:
         data = resampling.drawn(rng, place)
-        own = {name: value for name, value in values.items() if name in data.free}
+        own = resampling.values_of(data, values)
         return climbed_tree(data, Start(data.parsimony().tree(rng).tree, "", own), settings)
     except InputError as error:
         raise InputError(

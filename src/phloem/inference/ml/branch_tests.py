@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from phloem.errors import InputError
 from phloem.inference.ml.constrained_messages import Messages, unconstrained
 from phloem.inference.ml.ultrafast import climb_each, ultrafast
 from phloem.tree.half_edges import HalfEdges, branch_splits
+
+# What a replicate is drawn of: sites of every part; whole parts; parts, and in every one drawn its sites.
+Sampling = Literal["site", "gene", "genesite"]
 
 ALRT, UFBOOT = "SH-aLRT", "UFBoot"
 _ALRT_STREAM, _UFBOOT_STREAM = 1, 2  # of random numbers
@@ -21,13 +25,22 @@ _AT_A_TIME = 64  # branches, whose resolutions' sites are held together
 _AHEAD = 0.05
 
 
-def resampled_weights(weights: Sequence[np.ndarray], n_replicates: int, seed: int, stream: int) -> np.ndarray:
+def resampled_weights(
+    weights: Sequence[np.ndarray], n_replicates: int, seed: int, stream: int, sampling: Sampling = "site"
+) -> np.ndarray:
     """(R, P) how often every pattern is drawn, in every part of the data as often as it has sites.
 
     weights: (P_part,) of every part. stream: draws for another purpose are others.
     """
     rng = np.random.default_rng([seed, stream])
-    draws = [rng.multinomial(int(own.sum()), own / own.sum(), n_replicates) for own in weights]
+    draws = []
+    if sampling == "site":
+        draws = [rng.multinomial(int(own.sum()), own / own.sum(), n_replicates) for own in weights]
+    else:
+        times = rng.multinomial(len(weights), np.full(len(weights), 1 / len(weights)), n_replicates)
+        for own, n in zip(weights, times.T):
+            sites = n * int(own.sum())
+            draws.append(n[:, None] * own if sampling == "gene" else rng.multinomial(sites, own / own.sum()))
     return np.concatenate(draws, axis=1).astype(np.float64)
 
 
@@ -49,11 +62,12 @@ def sh_alrt(values: np.ndarray, sites: np.ndarray, counts: np.ndarray) -> np.nda
 @dataclass(frozen=True)
 class SupportSettings:
     """alrt, ufboot: replicates, 0 for none. bnni: climb from every tree of the ultrafast bootstrap with the
-    replicate's own weights."""
+    replicate's own weights. sampling: of the replicates."""
 
     alrt: int = 0
     ufboot: int = 0
     bnni: bool = False
+    sampling: Sampling = "site"
 
     def __post_init__(self) -> None:
         if self.ufboot and self.ufboot < 1000:
@@ -85,7 +99,7 @@ def branch_supports(
     (back, lengths), n_tips = hilltops[0], hilltops[0].n_tips
     order, splits = branch_splits(back)
     if settings.alrt:
-        counts = resampled_weights(weights, settings.alrt, seed, _ALRT_STREAM)
+        counts = resampled_weights(weights, settings.alrt, seed, _ALRT_STREAM, settings.sampling)
         messages.fill(back, lengths, order)
         inner = np.flatnonzero((order >= n_tips) & (back[order] >= n_tips))
         shares: dict[bytes, float] = {}
@@ -96,7 +110,7 @@ def branch_supports(
             shares |= {splits[k].tobytes(): float(v) for k, v in zip(part, values)}
         result[ALRT] = shares
     if settings.ufboot:
-        counts = resampled_weights(weights, settings.ufboot, seed, _UFBOOT_STREAM)
+        counts = resampled_weights(weights, settings.ufboot, seed, _UFBOOT_STREAM, settings.sampling)
         rng = np.random.default_rng([seed, _UFBOOT_STREAM, 1])
         replicates = ultrafast(messages, hilltops, counts, rng, radius)
         if settings.bnni:

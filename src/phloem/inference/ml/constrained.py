@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from phloem.clustering.parsimony import Parsimony, bit_planes
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, unconstrained
 from phloem.inference.ml.place import ON_CPU, Place
 from phloem.inference.ml.searched import (
@@ -48,6 +48,7 @@ class Constrained:
     def __init__(self, data: Searched, constraint: Constraint) -> None:
         self.data, self.constraint = data, constraint
         self.taxa, self.n_sites, self.source = data.taxa, data.n_sites, data.source
+        self.part_names = data.part_names
 
     @property
     def groups(self) -> list[list[Problem]]:

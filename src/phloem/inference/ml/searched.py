@@ -12,7 +12,7 @@ import numpy as np
 from phloem.clustering.parsimony import Parsimony
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import SitePatterns, site_patterns
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.errors import ModelError
 from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.optimize import SHORTEST, refine, refine_each, starts_of_parts
@@ -36,7 +36,7 @@ from phloem.tree.tree import Tree
 
 Fit = OptimizeResult | PartitionedOptimum
 Likelihood = TreeLikelihood | PartitionedLikelihood
-_RATES = "partition_rates"
+RATES = "partition_rates"  # the value of several parts together
 
 
 class Searched(Protocol):
@@ -61,6 +61,9 @@ class Searched(Protocol):
 
     @property
     def weights(self) -> list[np.ndarray]: ...
+
+    @property
+    def part_names(self) -> tuple[str, ...]: ...
 
     @property
     def free(self) -> frozenset[str]:
@@ -115,6 +118,8 @@ def idle_tips_cut(edges: HalfEdges, groups: Sequence[Sequence[Problem]]) -> Half
 class OneAlignment:
     """One alignment under one model. Errors: InputError for fewer than three taxa, ModelError as refuse;
     messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
+
+    part_names = ("",)
 
     def __init__(self, alignment: Alignment, model: Model, place: Place = ON_CPU) -> None:
         if alignment.n_taxa < 3:
@@ -200,6 +205,7 @@ class SeveralParts:
         self.taxa, self.source, self.linkage = first.taxa, first.source, linkage
         if len(self.taxa) < 3:
             require_searchable(self.taxa, self.source, ())
+        self.part_names = tuple(part.name for part in parts)
         problems = []
         for part in parts:
             with in_part(part.name):
@@ -235,9 +241,7 @@ class SeveralParts:
 
     @property
     def free(self) -> frozenset[str]:
-        return frozenset(
-            {_RATES} | {f"{part.name}\t{p.name}" for part in self.parts for p in part.model.free}
-        )
+        return frozenset({RATES} | {f"{part.name}\t{p.name}" for part in self.parts for p in part.model.free})
 
     def parsimony(self) -> Parsimony:
         return Parsimony(*(part.alignment for part in self.parts))
@@ -246,7 +250,7 @@ class SeveralParts:
         return self._place.of_sets([self._place.messages(own, radius, threads) for own in self.groups])
 
     def put(self, messages: Messages, values: Values) -> None:
-        rates = np.asarray(values[_RATES]) * self._units
+        rates = np.asarray(values[RATES]) * self._units
         sets = messages.sets if isinstance(messages, DirectedSets) else (messages,)
         by_part = self._by_part(values)
         for one, own in zip(sets, self._sets):
@@ -256,7 +260,7 @@ class SeveralParts:
 
     def start_values(self) -> Values:
         by_part = {part.name: part.model.start_values() for part in self.parts}
-        return _flat(by_part) | {_RATES: np.ones(len(self.parts))}
+        return _flat(by_part) | {RATES: np.ones(len(self.parts))}
 
     def starts(self, given: Mapping[str, ParameterValue] | None) -> Sequence[Values]:
         if given is not None:
@@ -284,7 +288,7 @@ class SeveralParts:
             by_set = {self.parts[own[0]].name: one for own, one in zip(self._sets, lengths)}
             found.set(branch_lengths=by_set)
         if self.linkage.lengths == "proportional":
-            found.set(partition_rates=np.asarray(values[_RATES]))
+            found.set(partition_rates=np.asarray(values[RATES]))
         found.set(parameters=self._by_part(values))
         return found
 
@@ -304,7 +308,7 @@ class SeveralParts:
 
     def values_of(self, fit: Fit) -> Values:
         assert isinstance(fit, PartitionedOptimum)
-        return _flat(fit.parameters) | {_RATES: fit.partition_rates}
+        return _flat(fit.parameters) | {RATES: fit.partition_rates}
 
     def edges_of(self, fit: Fit) -> HalfEdges:
         assert isinstance(fit, PartitionedOptimum)

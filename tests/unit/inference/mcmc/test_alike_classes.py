@@ -10,7 +10,7 @@ import pytest
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import genetic_code
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.samples import TraceColumns, alike_classes, trace_columns

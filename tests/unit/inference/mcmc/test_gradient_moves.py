@@ -7,7 +7,7 @@ import pytest
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.compiled.run import chain_prior
 from phloem.inference.mcmc.guard import plain_likelihood

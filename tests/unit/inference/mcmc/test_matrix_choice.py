@@ -9,7 +9,8 @@ import pytest
 
 from phloem.analysis.mcmc_data import prior_text
 from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.density.parameterisation import PartModel, parameterise
+from phloem.density.parameterisation import parameterise
+from phloem.density.parts import PartModel
 from phloem.density.space import Block
 from phloem.errors import InputError, ModelError
 from phloem.inference.mcmc import start

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.density.parameterisation import Linkage, PartModel, parameterise
+from phloem.density.parameterisation import parameterise
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.space import Block
 from phloem.density.terms.tied_dirichlet import TiedDirichlet, all_groupings, code_of, groups_of
 from phloem.errors import InputError, ModelError

@@ -14,7 +14,7 @@ import pytest
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import genetic_code
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc import run as runs
 from phloem.inference.mcmc import start

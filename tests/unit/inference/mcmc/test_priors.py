@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.ratios import Ratios

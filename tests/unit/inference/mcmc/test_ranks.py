@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from phloem import read_alignment
-from phloem.density.parameterisation import PartModel
+from phloem.density.parts import PartModel
 from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc import seen, spread, weights

@@ -9,7 +9,7 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences, taxa_with_data
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.inference.ml.criteria import free_numbers
 from phloem.inference.ml.optimize import Run, _Search, fit_parameterisation, optimize
 from phloem.io.trees import parse_trees

@@ -10,7 +10,7 @@ import pytest
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.patterns import site_patterns
-from phloem.density.parameterisation import Linkage
+from phloem.density.parts import Linkage
 from phloem.errors import InputError, ModelError
 from phloem.inference.ml.bootstrap import Resampling, bootstrap_trees
 from phloem.inference.ml.branch_tests import ALRT, UFBOOT, SupportSettings, resampled_weights
@@ -272,6 +272,35 @@ def test_columns_are_drawn_within_parts(simulated):
     assert [w.sum() for w in drawn.weights] == [250, 200]
     trees = bootstrap_trees(drawing, data.start_values(), 2, FEW)
     assert len(trees) == 2 and trees[0].taxa == simulated[0].taxa
+
+
+def test_parts_are_drawn_whole_or_with_their_sites(simulated):
+    weights = several(simulated, "proportional").weights
+    own = len(weights[0])
+    for sampling in ("gene", "genesite"):
+        counts = resampled_weights(weights, 300, 1, 1, sampling)
+        times = np.stack([counts[:, :own].sum(1) / 250, counts[:, own:].sum(1) / 200], 1)
+        assert (times.sum(1) == 2).all() and np.isin(times, (0, 1, 2)).all()
+        assert times[:, 0].var() == pytest.approx(0.5, abs=0.15)  # binomial, of two draws
+        whole = np.repeat(times, [own, counts.shape[1] - own], axis=1) * np.concatenate(weights)
+        assert (counts == whole).all() == (sampling == "gene")
+    named = [(name, data, "HKY+FQ") for name, data in zip("xyz", (*simulated, simulated[0]))]
+    shared = {"kappa": (("x", "y"), ("z",))}
+    drawing = Resampling(named, Linkage("proportional", shared), distinct(*simulated, apart=True))
+    sizes = {"x": 250, "y": 200, "z": 250}
+    for sampling in ("gene", "genesite"):
+        own = replace(drawing, sampling=sampling)
+        seen = set()
+        for k in range(8):
+            data = own.drawn(np.random.default_rng(k))
+            seen.add(names := tuple(data.part_names))
+            total = sum(w.sum() for w in data.weights)
+            times = np.bincount(np.random.default_rng(k).integers(0, 3, 3), minlength=3)
+            assert names == tuple(name for name, n in zip("xyz", times) if n)
+            assert total == sum(n * sizes[name] for name, n in zip("xyz", times))
+        assert {len(names) for names in seen} == {1, 2, 3} or {len(names) for names in seen} == {1, 2}
+        trees = bootstrap_trees(own, {}, 3, FEW)
+        assert len(trees) == 3
 
 
 def test_sequences_are_identical_where_all_parts_are(simulated):

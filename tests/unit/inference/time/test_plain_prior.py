@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.data.traits import TipTraits
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_uniform import LogUniform

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.draws import trace_columns

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from phloem.density import clocks
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
