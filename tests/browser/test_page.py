@@ -108,6 +108,22 @@ def test_a_broken_file_has_line_and_remedy(visit, tmp_path):
     assert "Replace broken.fasta" in visit.text
 
 
+def test_data_of_several_kinds_are_analysed_as_parts(visit, tmp_path):
+    head = "#NEXUS\nbegin data;\ndimensions ntax=4 nchar=6;\nformat missing=? "
+    head += "datatype=mixed(standard:1-2,dna:3-6);"
+    rows = "\nmatrix\na 01ACGT\nb 01ACGA\nc 1?ATGA\nd 10ATGC\n;\nend;\n"
+    (tmp_path / "both.nex").write_text(head + rows)
+    visit.drop(tmp_path / "both.nex")
+    visit.until("Parts of the file")
+    visit.until("Bayesian (MC³)")
+    assert "mixed, which the analyses below read as parts" in visit.text
+    assert {card.get_attribute("data-kind") for card in visit.all("[data-kind]")} >= {"ml", "mcmc"}
+    assert not visit.all("[data-kind=nj]") and not visit.all("[data-kind=fit]")
+    visit.driver.execute_script("arguments[0].click()", visit.one("[data-kind=ml]"))
+    visit.until("phloem ml both.nex --partitions declared")
+    visit.until("phloem plan both.nex --partitions declared")
+
+
 def test_a_matrix_becomes_a_upgma_tree(visit, tmp_path):
     matrix = tmp_path / "d.dist"
     matrix.write_text("4\nant 0 2 6 8\nbee 2 0 6 8\ncat 6 6 0 8\ndog 8 8 8 0\n")

@@ -6,16 +6,18 @@ import re
 import threading
 import warnings
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from phloem.data.alignment import Alignment
+from phloem.analysis.reading import DECLARED, DataOptions, parts_of
+from phloem.data.alignment import Alignment, Coding
 from phloem.data.dates import TipDates
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, InputWarning
-from phloem.io.alignment import read_alignment
+from phloem.io.alignment import one_alignment, read_alignment, read_characters
 from phloem.io.date_table import read_dates
 from phloem.io.dates import dates_from_names
 from phloem.io.distance_matrix import is_distance_matrix, taxa_of_matrix
@@ -37,8 +39,10 @@ _WARNINGS = threading.RLock()  # Python's list of warnings is one for all thread
 class Look:
     """What was read. taxa: their number; names: of all. sites, patterns, datatype and what follows: of an
     alignment. missing_share: of its characters, and of each taxon. variable, informative: sites with two
-    states, and with two states that two taxa have each. identical: groups of taxa with equal rows.
-    trees: of a tree file. dates: of a table, (earliest, latest). warnings: what was not obeyed or is odd."""
+    states, and with two states that two taxa have each. identical: groups of taxa with equal rows. parts:
+    name, data type and sites of each where the file declares several data types, which are `mixed` then;
+    states: of the only one. trees: of a tree file. dates: of a table, (earliest, latest). warnings: what was
+    not obeyed or is odd."""
 
     content: Content
     taxa: int
@@ -54,6 +58,7 @@ class Look:
     variable: int | None = None
     informative: int | None = None
     identical: tuple[tuple[str, ...], ...] = ()
+    parts: tuple[tuple[str, str, int], ...] = ()
     names_have_dates: bool = False
     trees: int | None = None
     dates: tuple[float, float] | None = None
@@ -78,7 +83,7 @@ def look_at(path: str, datatype: str | None = None) -> Look:
         warnings.simplefilter("always")
         content = content_of(path)
         if content == "alignment":
-            found = _of_alignment(read_alignment(path, datatype))
+            found = _of_parts(_parts(path, datatype))
         elif content == "matrix":
             found = Look("matrix", taxa_of_matrix(path))
         elif content == "trees":
@@ -125,11 +130,20 @@ def _is_narrow(head: str) -> bool:
     return bool(lines) and lines[0][0] != ">" and max(columns) <= 3 and len(lines) > max(columns)
 
 
-def _of_alignment(alignment: Alignment) -> Look:
-    codes, n_states = alignment.codes, alignment.alphabet.n_states
-    missing = codes == n_states
-    variable, informative = _varying(alignment)
-    groups = _identical(alignment)
+def _parts(path: str, datatype: str | None) -> dict[str, Alignment]:
+    """By name those of a file that declares several data types, else its one alignment."""
+    characters = read_characters(path)
+    if datatype is None and len({kind for kind, _ in characters.parts}) > 1:
+        _, parts = parts_of(DataOptions(path, partitions=DECLARED), quiet=True)
+        return {part.name: part.alignment for part in parts}
+    return {"": one_alignment(characters, Coding(datatype))}
+
+
+def _of_parts(parts: dict[str, Alignment]) -> Look:
+    alignment, *others = parts.values()
+    every = [alignment, *others]
+    missing = np.concatenate([one.codes == one.alphabet.n_states for one in every], axis=1)
+    variable, informative = np.sum([_varying(one) for one in every], axis=0).tolist()
     notes = []
     empty = np.flatnonzero(missing.all(axis=1))
     if len(empty):
@@ -141,17 +155,18 @@ def _of_alignment(alignment: Alignment) -> Look:
         "alignment",
         alignment.n_taxa,
         alignment.taxa,
-        alignment.n_sites,
-        len(site_patterns(alignment).weights),
-        alignment.alphabet.kind,
-        bool(alignment.settings.get("datatype_guessed")),
-        tuple(alignment.alphabet.states),
+        missing.shape[1],
+        sum(len(site_patterns(one).weights) for one in every),
+        "mixed" if others else alignment.alphabet.kind,
+        bool(alignment.settings.get("datatype_guessed")) and not others,
+        () if others else tuple(alignment.alphabet.states),
         float(missing.mean()),
         tuple(missing.mean(axis=1).tolist()),
-        int((codes > n_states).sum()),
+        sum(int((one.codes > one.alphabet.n_states).sum()) for one in every),
         variable,
         informative,
-        groups,
+        _identical(every),
+        tuple((name, one.alphabet.kind, one.n_sites) for name, one in parts.items()) if others else (),
         dates_of_names(alignment.taxa) is not None,
         warnings=tuple(notes),
     )
@@ -167,11 +182,11 @@ def _varying(alignment: Alignment) -> tuple[int, int]:
     return int((states > 1).sum()), int((twice > 1).sum())
 
 
-def _identical(alignment: Alignment) -> tuple[tuple[str, ...], ...]:
+def _identical(parts: Sequence[Alignment]) -> tuple[tuple[str, ...], ...]:
     """Groups of taxa whose rows are equal, character by character."""
     rows = defaultdict(list)
-    for name, row in zip(alignment.taxa, alignment.codes):
-        rows[row.tobytes()].append(name)
+    for name, *own in zip(parts[0].taxa, *(part.codes for part in parts)):
+        rows[b"".join(row.tobytes() for row in own)].append(name)
     groups = sorted((tuple(names) for names in rows.values() if len(names) > 1), key=len, reverse=True)
     return tuple(groups[:MOST_GROUPS])
 

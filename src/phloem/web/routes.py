@@ -35,6 +35,7 @@ ROWS_OF = {
 STONES = ("*.ss.json", "*/*.ss.json")  # records of stepping stones
 PILOT_SECONDS = "20"
 TRACE_POINTS = 1200
+_OF_TABLES = "┌├└│|┏┃┡"  # what a line of a printed table begins with
 CITATION = (
     f"phloem {__version__}: statistical phylogenetics on many-core hardware. https://pypi.org/project/phloem/"
 )
@@ -140,9 +141,10 @@ class Page:
         elif kind.command in ("nj", "upgma"):
             words += ["--method", kind.command, "--bootstrap", str(answers.get("bootstrap") or 0)]
         elif "model" in {q.option for q in kind.questions}:
-            usual = str(asked.get("usual_model") or "MK+G4")
+            usual = str(asked.get("usual_model", "MK+G4"))  # none where parts have each their own
             model = str(answers.get("model") or usual)
-            words += ["--model", usual if model == "auto" else model]
+            model = usual if model == "auto" else model
+            words += ["--model", model] if model else []
         else:
             raise InputError(f"{kind.title} takes seconds and has no forecast")
         planned = () if asked.get("pilot") else PLANNED | ({"tree"} if kind.name == "fit" else set())
@@ -287,5 +289,5 @@ def _table_rows(text: str) -> list[tuple[str, str]]:
 
 
 def _beside(text: str) -> str:
-    """What is printed beside the table."""
-    return " ".join(line.strip() for line in text.splitlines() if line.strip() and line[:1] not in "┌├└│|")
+    """What is printed beside tables."""
+    return " ".join(line.strip() for line in text.splitlines() if line.strip() and line[:1] not in _OF_TABLES)

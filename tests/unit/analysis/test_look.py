@@ -34,6 +34,22 @@ def test_an_alignment(tmp_path):
     assert not found.names_have_dates and found.warnings == ()
 
 
+def test_parts_of_several_data_types(tmp_path):
+    text = "#NEXUS\nbegin data;\ndimensions ntax=4 nchar=6;\nformat missing=? "
+    text += "datatype=mixed(standard:1-2,dna:3-6);\nmatrix\na 01ACGT\nb 01ACGT\nc 1?ATGA\nd 10ATGR\n;\nend;\n"
+    found = look_at(written(tmp_path, "a.nex", text))
+    assert (found.content, found.datatype, found.sites, found.patterns) == ("alignment", "mixed", 6, 6)
+    assert found.parts == (("standard", "standard", 2), ("dna", "dna", 4))
+    assert found.identical == (("a", "b"),) and (found.variable, found.informative) == (4, 2)
+    assert found.missing_by_taxon == (0, 0, 1 / 6, 0) and found.ambiguous == 1
+    with pytest.raises(InputError, match="unknown character '0' in dna"):
+        look_at(written(tmp_path, "b.nex", text), "dna")
+    one = look_at(
+        written(tmp_path, "c.nex", text.replace("standard:1-2,dna", "standard:1-2,standard")), "standard"
+    )
+    assert one.parts == ()  # what is asked for is read
+
+
 def test_a_change_of_the_data_changes_what_is_told(tmp_path):
     other = look_at(written(tmp_path, "a.fasta", FASTA.replace(">d\nATGTAC", ">d\nATGTAA")))
     assert other.identical == () and other.variable == 3

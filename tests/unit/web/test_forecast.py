@@ -65,6 +65,17 @@ def test_a_forecast_is_of_the_data_as_they_are_read(program):
         assert options == {"--datatype": "codon", "--genetic-code": "2", "--sites": "1-3"} | of_files
 
 
+def test_a_forecast_of_parts_names_no_model_for_all(program):
+    app, headers, prints = program
+    noted = prints("│ data │ 3 │\n┏━━┓\n┃ part ┃ sites ┃ patterns ┃\n┡━━┩\n│ x │ 3 │ 2 │\n└──┘\nA guess.")
+    answers = {"partitions": "declared"}
+    for model in ({}, {"model": "auto"}):
+        asked = {"kind": "ml", "file": "a.fasta", "answers": answers | model, "usual_model": ""}
+        answer = json.loads(ask(app, "POST", "/api/plan", headers, json.dumps(asked).encode()).text)
+        assert answer["rows"] == [["data", "3"]] and answer["note"] == "A guess."
+        assert noted.read_text().split()[1:] == ["plan", "a.fasta", "--partitions", "declared"]
+
+
 def test_a_forecast_ends_with_its_request(program):
     app, headers, prints = program
     noted = prints("", "time.sleep(100)")

@@ -42,6 +42,10 @@ async function alignment(body, name, found, datatype, again, views) {
   const quick = el("section", {}, el("h2", {}, "A first tree"), el("p", { class: "quiet", role: "status" },
     "Neighbour joining …"));
   const form = el("section", {});
+  if (found.parts.length) {
+    show(body, warnings(found), alignmentFacts(found), parts(found), missing(found), identical(found), form);
+    return analysisForm(form, name, found);
+  }
   show(body, warnings(found), el("div", { class: "columns" },
     el("div", {}, alignmentFacts(found), el("div", { class: "row" }, el("label", { for: "as" }, "Read as"), chooser),
       missing(found), identical(found)),
@@ -56,11 +60,17 @@ function alignmentFacts(found) {
     ["Sequences", number(found.taxa)],
     ["Sites", `${number(found.sites)}, of which ${number(found.variable)} vary and ${number(found.informative)} are informative`],
     ["Patterns", `${number(found.patterns)} different columns`],
-    ["Kind of data", `${found.datatype}${found.guessed ? " (guessed)" : ""}, ${found.states.length} states`],
+    ["Kind of data", found.parts.length ? "mixed, which the analyses below read as parts"
+      : `${found.datatype}${found.guessed ? " (guessed)" : ""}, ${found.states.length} states`],
     ["Missing", `${(100 * found.missing_share).toFixed(1)} % of all characters`],
     ["Ambiguous", `${number(found.ambiguous)} characters`],
     ["Dates", found.names_have_dates ? "every name ends in a date" : null],
   ]);
+}
+
+function parts(found) {
+  return table("Parts of the file", [["part", (one) => one[0]], ["kind of data", (one) => one[1]],
+    ["sites", (one) => number(one[2]), true]], found.parts);
 }
 
 function missing(found) {

@@ -16,7 +16,9 @@ addEventListener("hashchange", () => wanted.abort());
 
 export async function analysisForm(place, name, found, datatype) {
   const [kinds, folder] = await Promise.all([get("kinds"), get("folder")]);
-  const fitting = kinds.filter((kind) => kind.takes.includes(found.content));
+  const mixed = Boolean(found.parts?.length), asks = (kind, test) => kind.questions.some(test);
+  const takesParts = (kind) => asks(kind, (one) => one.option === "partitions") && !asks(kind, (one) => one.option === "model" && one.required);
+  const fitting = kinds.filter((kind) => kind.takes.includes(found.content) && (!mixed || takesParts(kind)));
   const body = el("div", {});
   const choose = (kind) => {
     for (const one of cards.children) one.setAttribute("aria-pressed", String(one.dataset.kind === kind.name));
@@ -134,20 +136,23 @@ function datesOf(name, folder) {
 // A question with the models that are for these data, and one of them where the command has no usual one.
 function fitted(question, kind, found, dates) {
   if (question.option === "dates") return { ...question, none: kind.name === "time" ? "present" : "names", usual: dates };
+  if (question.option === "partitions" && found.parts?.length) return { ...question, usual: "declared" };
   if (question.option !== "model" || found.content !== "alignment") return question;
   const data = found.datatype;
   const fits = (value) => {
     if (PROTEIN.test(value)) return data === "protein";
     if (CODON.test(value)) return data === "codon";
+    if (data === "mixed") return value === "auto";
     return ANY.test(value) || value === "auto" || ["dna", "rna"].includes(data);
   };
   const choices = question.choices.filter(([value]) => !value || fits(value))
-    .map(([value, text]) => [value, value ? text : `${usualOf(kind, found.datatype)}, the usual one for these data`]);
+    .map(([value, text]) => [value, value ? text : `${usualOf(kind, data) || "for every part"}, the usual one for these data`]);
   return { ...question, choices, usual: question.required ? USUAL_MODELS[data] ?? "MK+G4" : question.usual };
 }
 
-// The model that a command takes if none is asked for.
+// The model that a command takes if none is asked for; of several kinds of data each part has its own.
 function usualOf(kind, datatype) {
+  if (datatype === "mixed") return "";
   const usual = USUAL_MODELS[datatype] ?? "MK+G4";
   return kind.samples && ["dna", "rna"].includes(datatype) ? "GTR+G4" : usual;
 }
