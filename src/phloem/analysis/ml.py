@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from phloem.inference.ml.tree_search import SearchResult, SearchSettings
     from phloem.inference.ml.tree_starts import Start
 
+_NEAR = (  # 59 taxa of ten genes: mean 90, where trees of 200 replicates have 52
+    "UFBoot of resampled parts is too sure, as its trees are all near the best one; --bootstrap is not"
+)
 _NOT_CONVERGED = "the last fit of lengths and parameters did not converge"
 
 
@@ -241,6 +244,7 @@ def analysed(
         warnings += rooted(tree, outgroup)[1] if outgroup else []
         warnings += only_variable([(part.name, part.alignment) for part in data.parts], models)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
+        warnings += [_NEAR] if settings.ufboot and settings.sampling != "site" else []
         warnings += few_sites(found.optimum.n_free, sum(part.alignment.n_sites for part in data.parts))
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told, here, checkpoint)

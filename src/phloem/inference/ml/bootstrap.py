@@ -73,8 +73,9 @@ class Resampling:
         """Those that are free in a replicate, from values of the whole data."""
         own = {name: value for name, value in values.items() if name in drawn.free}
         if RATES in own:
-            names = [name for name, _, _ in self.parts]
-            own[RATES] = np.asarray(own[RATES])[[names.index(name) for name in drawn.part_names]]
+            rates = dict(zip((name for name, _, _ in self.parts), np.atleast_1d(own[RATES])))
+            there = np.array([rates[name] for name in drawn.part_sites])
+            own[RATES] = there / np.average(there, weights=list(drawn.part_sites.values()))
         return own
 
     def whole(self, place: Place) -> Searched:

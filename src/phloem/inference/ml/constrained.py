@@ -48,7 +48,7 @@ class Constrained:
     def __init__(self, data: Searched, constraint: Constraint) -> None:
         self.data, self.constraint = data, constraint
         self.taxa, self.n_sites, self.source = data.taxa, data.n_sites, data.source
-        self.part_names = data.part_names
+        self.part_sites = data.part_sites
 
     @property
     def groups(self) -> list[list[Problem]]:

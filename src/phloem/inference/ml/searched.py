@@ -12,6 +12,7 @@ import numpy as np
 from phloem.clustering.parsimony import Parsimony
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import SitePatterns, site_patterns
+from phloem.data.translation import columns_of_site
 from phloem.density.parts import Linkage
 from phloem.errors import ModelError
 from phloem.inference.ml.constrained_messages import Messages
@@ -63,7 +64,8 @@ class Searched(Protocol):
     def weights(self) -> list[np.ndarray]: ...
 
     @property
-    def part_names(self) -> tuple[str, ...]: ...
+    def part_sites(self) -> Mapping[str, float]:
+        """By name what every part counts in means over sites."""
 
     @property
     def free(self) -> frozenset[str]:
@@ -119,14 +121,13 @@ class OneAlignment:
     """One alignment under one model. Errors: InputError for fewer than three taxa, ModelError as refuse;
     messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
 
-    part_names = ("",)
-
     def __init__(self, alignment: Alignment, model: Model, place: Place = ON_CPU) -> None:
         if alignment.n_taxa < 3:
             require_searchable(alignment.taxa, alignment.source, ())
         refuse(model)
         self.alignment, self.model = alignment, model
         self.taxa, self.n_sites, self.source = alignment.taxa, alignment.n_sites, alignment.source
+        self.part_sites = {"": float(alignment.n_sites)}
         self._problem, self._place = _problem(site_patterns(alignment), model), place
         place.require_room(self.taxa, self.source, [[self._problem]])
 
@@ -205,7 +206,7 @@ class SeveralParts:
         self.taxa, self.source, self.linkage = first.taxa, first.source, linkage
         if len(self.taxa) < 3:
             require_searchable(self.taxa, self.source, ())
-        self.part_names = tuple(part.name for part in parts)
+        self.part_sites = {p.name: p.alignment.n_sites * columns_of_site(p.alignment) for p in parts}
         problems = []
         for part in parts:
             with in_part(part.name):

@@ -18,6 +18,7 @@ from phloem.inference.ml.fusion import branches, tree_of_branches
 from phloem.inference.ml.identical import distinct
 from phloem.inference.ml.moves import Regraft, regraft
 from phloem.inference.ml.optimize import optimize
+from phloem.inference.ml.place import ON_CPU
 from phloem.inference.ml.search_state import Checkpoint
 from phloem.inference.ml.searched import SearchedPart, SeveralParts
 from phloem.inference.ml.tree_search import SearchSettings, search
@@ -287,19 +288,27 @@ def test_parts_are_drawn_whole_or_with_their_sites(simulated):
     named = [(name, data, "HKY+FQ") for name, data in zip("xyz", (*simulated, simulated[0]))]
     shared = {"kappa": (("x", "y"), ("z",))}
     drawing = Resampling(named, Linkage("proportional", shared), distinct(*simulated, apart=True))
-    sizes = {"x": 250, "y": 200, "z": 250}
+    sizes, whole = {"x": 250, "y": 200, "z": 250}, drawing.whole(ON_CPU)
     for sampling in ("gene", "genesite"):
         own = replace(drawing, sampling=sampling)
         seen = set()
         for k in range(8):
             data = own.drawn(np.random.default_rng(k))
-            seen.add(names := tuple(data.part_names))
+            seen.add(names := tuple(data.part_sites))
             total = sum(w.sum() for w in data.weights)
             times = np.bincount(np.random.default_rng(k).integers(0, 3, 3), minlength=3)
             assert names == tuple(name for name, n in zip("xyz", times) if n)
             assert total == sum(n * sizes[name] for name, n in zip("xyz", times))
-        assert {len(names) for names in seen} == {1, 2, 3} or {len(names) for names in seen} == {1, 2}
-        trees = bootstrap_trees(own, {}, 3, FEW)
+            values = own.values_of(
+                data, whole.start_values() | {"partition_rates": np.array([0.5, 1.5, 1.1])}
+            )
+            rates = dict(zip("xyz", (0.5, 1.5, 1.1)))
+            expected = np.array([rates[name] for name in names])
+            mean = np.dot(expected, [n * sizes[x] for x, n in zip("xyz", times) if n]) / total
+            assert np.allclose(values["partition_rates"], expected / mean)
+        assert {len(names) for names in seen} >= {1, 2}
+        fitted = whole.start_values() | {"partition_rates": np.array([0.6, 1.5, 1.0])}
+        trees = bootstrap_trees(own, fitted, 3, FEW)
         assert len(trees) == 3
 
 
