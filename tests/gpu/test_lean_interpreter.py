@@ -9,10 +9,11 @@ torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
 
+from gpu.conftest import INTERPRETED  # noqa: E402
 from phloem.hardware.gpu_device import find_device  # noqa: E402
 
 # A device rounds and signs its zeros in its own way; there is nothing of the interpreter to test there.
-pytestmark = pytest.mark.skipif(find_device().type != "cpu", reason="about Triton's interpreter alone")
+pytestmark = pytest.mark.skipif(not INTERPRETED, reason="about Triton's interpreter alone")
 
 
 @triton.jit
