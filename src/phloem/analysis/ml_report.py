@@ -132,7 +132,7 @@ def identical_lines(result: MlResult) -> list[str]:
     groups = result.rows.groups()
     if not groups:
         return []
-    head = f"{result.rows.n_copies} identical sequences were kept out of the search, and put back:"
+    head = f"{result.rows.copies} kept out of the search and put back:"
     return [head, *(line for one in listed(groups) for line in _wrapped(one)), ""]
 
 

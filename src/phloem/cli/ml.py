@@ -260,7 +260,7 @@ def _show(result: MlResult) -> None:
         console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
         console.print(criteria_line(optimum.aic, optimum.aicc, optimum.bic))
         if result.rows.n_copies:
-            console.print(f"{result.rows.n_copies} identical sequences kept out of the search and put back")
+            console.print(f"{result.rows.copies} kept out of the search and put back")
         for line in [*constraint_lines(result.constraint), *start_lines(found)]:
             console.print(Text(line.removeprefix("  ")))
         better = len(found.found)

@@ -265,7 +265,7 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
     raise InputError(
         f"the matrix has several datatypes ({listed})",
         file=characters.source.file,
-        hint=f'Choose the sites of one, as in sites="{characters.parts[-1][1]}", or read all as parts '
+        hint=f"Choose the sites of one, such as {characters.parts[-1][1]}, or read all as parts "
         "(--partitions declared).",
     )
 

@@ -27,6 +27,11 @@ class Distinct:
     of: np.ndarray
 
     @property
+    def copies(self) -> str:
+        """How many, in words."""
+        return "1 identical sequence" if self.n_copies == 1 else f"{self.n_copies} identical sequences"
+
+    @property
     def n_copies(self) -> int:
         return len(self.of) - len(self.kept)
 
