@@ -227,14 +227,16 @@ def analysed(
     begin = time.perf_counter()
     start = given or _first_start(data, settings.seed)
     choices: dict[str, ModelChoice] = {}
-    merging, given_parts = None, data.parts
+    merging, given_parts, checkpoint = None, data.parts, None
     if of_choice is not None:
-        chosen = choose(data, start, of_choice, of_search, told)
+        checkpoint = checkpoint_of(settings, []) if resumable else None
+        journal = None if checkpoint is None else checkpoint.models()
+        chosen = choose(data, start, of_choice, of_search, told, journal)
         choices, texts, models, start, data, merging = chosen
     else:
         texts, models = data.texts(), data.models()
         require_gamma_used(settings.gamma, models)
-    found = supports = tree = checkpoint = replicates = None
+    found = supports = tree = replicates = None
     if settings.searches:
         searched_data = data.searched(models)
         checkpoint = checkpoint_of(settings, [*texts, *device_identity(data)]) if resumable else None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.search_state import Told
     from phloem.inference.ml.tree_search import SearchSettings
     from phloem.inference.ml.tree_starts import Start
+    from phloem.io.journal import Journal
 
 
 class Chosen(NamedTuple):
@@ -35,13 +36,20 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    data: MlData, start: Start, settings: ChoiceSettings, search: SearchSettings, told: Told | None
+    data: MlData,
+    start: Start,
+    settings: ChoiceSettings,
+    search: SearchSettings,
+    told: Told | None,
+    journal: Journal | None = None,
 ) -> Chosen:
     """One alignment's model on the tree of a climb from the start; of parts each model alone with branch
-    lengths of its own, all on the tree of one climb of all parts under their usual models.
+    lengths of its own, all on the tree of one climb of all parts under their usual models. journal: of fits
+    that are done, which a killed run does not do again.
 
     Errors: as choose_model, with the part; InputError where every part has a model.
     """
+    from phloem.inference.ml.kept_fits import KeptFits
     from phloem.inference.ml.model_choice import choose_model
     from phloem.inference.ml.optimum import PartitionedOptimum
     from phloem.inference.ml.tree_search import climbed_once
@@ -49,11 +57,12 @@ def choose(
 
     readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
     _require_obeyed(data, readers, settings)
+    kept = KeptFits(journal)
     if not data.partitioned:
         climb = data.constraint is None
         if not climb:
             start = _obeying(data, start, search)
-        choice = choose_model(data.distinct[0], start, settings, search, readers[0], told, climb)
+        choice = choose_model(data.distinct[0], start, settings, search, readers[0], told, climb, kept)
         fit, text = choice.winner.fit, choice.winner.text
         origin = f"the tree on which the model was chosen, {'a climb from ' * climb}{choice.origin}"
         there = Start(fit.tree, origin, fit.parameters)
@@ -70,7 +79,7 @@ def choose(
     tree, common_models = begun.tree, ", ".join(dict.fromkeys(texts))
     if merge is not None:
         assert isinstance(begun, PartitionedOptimum)
-        data, merging = merged(data, begun, merge, told)
+        data, merging = merged(data, begun, merge, told, kept.of("merging"))
         readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
         texts = [part.model_text or "" for part in data.parts]
     common = Start(tree, f"{start.origin}, of all parts under {common_models}")
@@ -78,7 +87,8 @@ def choose(
     for i, (part, alignment) in enumerate(zip(data.parts, data.distinct)):
         if part.model_text is None:
             with in_part(part.name):
-                choice = choose_model(alignment, common, settings, search, readers[i], told, climb=False)
+                own = kept.of(f"part {part.name}")
+                choice = choose_model(alignment, common, settings, search, readers[i], told, False, own)
             choices[part.name], texts[i] = choice, choice.winner.text
     models = [reader(text) for reader, text in zip(readers, texts)]
     origin = f"the tree on which models were chosen, a climb from {start.origin}"

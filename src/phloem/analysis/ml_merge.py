@@ -19,6 +19,7 @@ from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
 if TYPE_CHECKING:
+    from phloem.inference.ml.kept_fits import KeptFits
     from phloem.inference.ml.merging import Fitted, Members, MergeSettings, Merging, Step
     from phloem.inference.ml.optimum import PartitionedOptimum
     from phloem.inference.ml.search_state import Told
@@ -61,13 +62,13 @@ def merge_settings(settings: MlSettings) -> MergeSettings | None:
 
 
 def merged(
-    data: MlData, fit: PartitionedOptimum, settings: MergeSettings, told: Told | None
+    data: MlData, fit: PartitionedOptimum, settings: MergeSettings, told: Told | None, kept: KeptFits
 ) -> tuple[MlData, Merging]:
     """Parts without a model of their own, all under the usual model of their kind, on the tree of the fit.
 
-    Where lengths are shared they are held, or multiplied by a rate a group.
+    Where lengths are shared they are held, or multiplied by a rate a group. kept: fits of a killed run.
     """
-    from phloem.inference.ml.merging import Merger, fit_group
+    from phloem.inference.ml.merging import Fitted, Merger, fit_group
     from phloem.inference.ml.search_state import Doing
 
     own, lengths = data.settings, data.settings.linkage or "proportional"
@@ -75,18 +76,22 @@ def merged(
 
     def fitted(members: Members) -> Fitted:
         joined = joined_part([data.parts[i] for i in members])
+        name = ",".join(map(str, members))
+        found = kept.fit(name, lambda: group(joined, members), Fitted.to_json, Fitted.from_json)
+        sums[1] += 1
+        if told is not None:
+            whole = fit if merger.so_far is None else merger.so_far  # all groups, not the one that is tried
+            told(Doing("merging", int(sums[1]), None, f"merging: {joined.name}"), whole.log_likelihood)
+        return found
+
+    def group(joined: Part, members: Members) -> Fitted:
         alignment = data.rows.rows_of(joined.alignment)
         text = joined.model_text or usual_model(alignment.alphabet.kind)
         model = ModelReader(joined.alignment, own.gamma)(text)
         first = data.parts[members[0]].name
         likelihood = TreeLikelihood(alignment, fit.part_trees[first], model, "cpu", threads=own.threads or 1)
         starts = [fit.parameters[data.parts[i].name] for i in (members[0], members[-1])]
-        found = fit_group(likelihood, starts[: len(members)], lengths)
-        sums[1] += 1
-        if told is not None:
-            whole = fit if merger.so_far is None else merger.so_far  # all groups, not the one that is tried
-            told(Doing("merging", int(sums[1]), None, f"merging: {joined.name}"), whole.log_likelihood)
-        return found
+        return fit_group(likelihood, starts[: len(members)], lengths)
 
     kinds = [
         (part.alignment.alphabet, "") if part.model_text is None else (None, part.name) for part in data.parts

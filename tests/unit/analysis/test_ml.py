@@ -15,7 +15,10 @@ from phloem.analysis.ml_settings import MlSettings
 from phloem.analysis.outputs import alone
 from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
 from phloem.errors import InputError
+from phloem.inference.ml import model_choice
+from phloem.inference.ml.search_state import Checkpoint
 from phloem.io.alignment import read_alignment
+from phloem.io.journal import Journal
 from phloem.io.trees import read_tree, read_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
@@ -255,3 +258,44 @@ def test_a_taxon_without_data_has_no_length(alignment, monkeypatch):
     tree = wrong.tree
     assert tree.lengths[tree.taxa.index("f")] > 4 and len(wrong.warnings) == 1
     assert wrong.found.optimum.log_likelihood == pytest.approx(whole.found.optimum.log_likelihood, abs=1e-4)
+
+
+@pytest.mark.parametrize("given", [{}, {"partitions": "two.txt", "merge": "greedy"}])
+def test_a_killed_choice_of_models_goes_on(alignment, given, monkeypatch):
+    Path("two.txt").write_text("DNA, x = 1-6\nDNA, y = 7-12\nDNA, z = 13-18\n")
+    monkeypatch.setattr(Checkpoint, "models", lambda self: Journal(f"{self.path}.models", self._identity))
+    sets = {"model_set": "JC,HKY", "rate_set": "E,G4", "frequency_set": "F", "patience": 1, "seed": 3}
+    settings = MlSettings(alignment, model="auto", **sets, **given)
+    made = []
+
+    def counted(*given, **named):
+        made.append(1)
+        if len(made) == last:
+            raise KeyboardInterrupt
+        return fitted(*given, **named)
+
+    fitted = model_choice.refine
+    monkeypatch.setattr("phloem.inference.ml.model_choice.refine", counted)
+    last = 0
+    whole = run_ml(replace(settings, prefix="whole"))
+    all_fits = len(made)
+    made.clear()
+    last = all_fits - 1
+    with pytest.raises(KeyboardInterrupt):
+        run_ml(settings)
+    assert Path("small.checkpoint.models").exists() and not Path("small.checkpoint").exists()
+    with pytest.raises(InputError, match="of another analysis"):
+        run_ml(replace(settings, criterion="aic"))
+    made.clear()
+    last = 0
+    again = run_ml(settings)
+    assert 1 <= len(made) <= 3  # of a model at most: its starts, and the fit
+    assert not list(Path().glob("*.checkpoint*"))
+    for name in (".tree", ".models.tsv", ".model", ".sites"):
+        assert Path(f"small{name}").read_bytes() == Path(f"whole{name}").read_bytes()
+    steps = [result.merging and result.merging[0] for result in (again, whole)]
+    assert steps[0] == steps[1]
+    made.clear()
+    only = replace(settings, model="MF", patience=None, prefix="only", seed=1)
+    run_ml(only)
+    assert made and not list(Path().glob("*.checkpoint*"))

@@ -18,6 +18,7 @@ from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.branch_tests import Sampling
 from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
+from phloem.inference.ml.kept_fits import plain_tree, tree_of_record
 from phloem.inference.ml.place import ON_CPU, Device, Place
 from phloem.inference.ml.searched import RATES, Searched, SearchedPart
 from phloem.inference.ml.tree_search import SearchSettings, climbed_tree
@@ -155,14 +156,11 @@ class _Kept:
         self.known, self._journal = known, journal
 
     def tree(self, k: int) -> Tree:
-        record = self.known[k]
-        parent, lengths = np.array(record["parent"], np.int32), np.array(record["lengths"], np.float64)
-        return Tree(tuple(record["taxa"]), parent, lengths, rooted=record["rooted"])
+        return tree_of_record(self.known[k])
 
     def add(self, k: int, tree: Tree) -> Tree:
         if self._journal is not None:
-            shape = {"parent": tree.parent.tolist(), "lengths": tree.lengths.tolist()}
-            self._journal.add({"replicate": k, "taxa": tree.taxa, "rooted": tree.rooted} | shape)
+            self._journal.add({"replicate": k} | plain_tree(tree))
         return tree
 
 

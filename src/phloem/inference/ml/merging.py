@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -21,6 +21,7 @@ from phloem.density.space import Space
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.inference.ml.criteria import criteria, free_numbers, idle_lengths
+from phloem.inference.ml.kept_fits import plain_values, values_of
 from phloem.inference.ml.optimize import fit_parameterisation, refine
 from phloem.inference.ml.starts import Start
 from phloem.likelihood.term import LikelihoodTerm
@@ -55,6 +56,14 @@ class Fitted(NamedTuple):
     n_free: int
     tree_length: float
     parameters: dict[str, ParameterValue]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers and lists."""
+        return self._asdict() | {"parameters": plain_values(self.parameters)}
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> Fitted:
+        return Fitted(**record | {"parameters": values_of(record["parameters"])})
 
 
 class Step(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.errors import InputError
 from phloem.inference.ml.criteria import Criteria, criteria
+from phloem.inference.ml.kept_fits import KeptFits
 from phloem.inference.ml.model_sets import MOST_CLASSES, Base, bases, exchangeabilities, rate_names
 from phloem.inference.ml.optimize import refine
 from phloem.inference.ml.optimum import OptimizeResult
@@ -152,15 +154,18 @@ def choose_model(
     reader: ModelReader | None = None,
     told: Told | None = None,
     climb: bool = True,
+    kept: KeptFits | None = None,
 ) -> ModelChoice:
     """Fit models on one tree, that of a climb from the start or (climb=False) the start's own, and order them
     by the criterion.
 
-    reader: of the models' names; by default one that counts in the alignment. Errors: as model_sets.bases,
+    reader: of the models' names; by default one that counts in the alignment. kept: fits of a killed run, the
+    same but for that, which are not done again. Errors: as model_sets.bases,
     and for models that a search cannot take as tree_search.
     """
     reads = reader or ModelReader(alignment)
-    choice = _Choice(alignment, settings or ChoiceSettings(), search or SearchSettings(), reads, climb)
+    how = settings or ChoiceSettings(), search or SearchSettings()
+    choice = _Choice(alignment, *how, reads, climb, kept or KeptFits())
     return choice.run(start, told or (lambda *_: None))
 
 
@@ -171,6 +176,7 @@ class _Choice:
     search: SearchSettings
     reader: ModelReader
     climb: bool = True
+    kept: KeptFits = field(default_factory=KeptFits)
     found: dict[str, Candidate] = field(default_factory=dict)
     skipped: dict[str, Skipped] = field(default_factory=dict)
 
@@ -186,13 +192,7 @@ class _Choice:
             refuse(model)
         general = tried[0]
         first = "" if general.whole else _suffix("G4" if "G4" in rates else rates[0])
-        one = OneAlignment(self.alignment, self.reader(general.text + first))
-        if self.climb:
-            fit = climbed_once(one, start, self.search)
-        else:
-            begun = one.likelihood(one.edges(start.tree), one.start_values(), self.search.threads or 1)
-            fit = one.refined(begun, one.starts(None), 1e-2, _FEW_STEPS)
-        assert isinstance(fit, OptimizeResult)
+        fit = self.kept.optimum("first", lambda: self._first(self.reader(general.text + first), start))
         self._near = fit
         self._keep(general, first, fit)
         ladder = [""] if general.whole else self._ladder(general, rates)
@@ -204,6 +204,17 @@ class _Choice:
         skipped = tuple(s for s in self.skipped.values() if s.text not in self.found)
         data = self.alignment
         return ModelChoice(tuple(ordered), skipped, settings, start.origin, data.n_taxa, data.n_sites)
+
+    def _first(self, model: Model, start: TreeStart) -> OptimizeResult:
+        """The tree on which all others are fitted."""
+        one = OneAlignment(self.alignment, model)
+        if self.climb:
+            fit = climbed_once(one, start, self.search)
+        else:
+            begun = one.likelihood(one.edges(start.tree), one.start_values(), self.search.threads or 1)
+            fit = one.refined(begun, one.starts(None), 1e-2, _FEW_STEPS)
+        assert isinstance(fit, OptimizeResult)
+        return fit
 
     def _require_defined(self, least: int) -> None:
         """InputError where AICc is to decide and is infinite for all models. least: free numbers that every
@@ -277,6 +288,12 @@ class _Choice:
         text = base.text + rates
         if text in self.found:
             return self.found[text]
+        fit = self.kept.optimum(text, lambda: self._fitted(base, rates))
+        self._told(Doing("models", len(self.found) + 1, None, text), fit.log_likelihood)
+        return self._keep(base, rates, fit)
+
+    def _fitted(self, base: Base, rates: str) -> OptimizeResult:
+        text = base.text + rates
         model, near = self.reader(text), self._neighbour(base, rates)
         likelihood = TreeLikelihood(self.alignment, near.tree, model, "cpu", threads=self.search.threads or 1)
         inherited = _inherited(model, self.reader(near.model_text), near.parameters)
@@ -284,9 +301,7 @@ class _Choice:
         starts = self._starts(model, base, inherited)
         if len(starts) > 1:
             refine(likelihood, starts, np.inf, _FEW_STEPS, _GLANCE)
-        fit = refine(likelihood, tolerance=_SETTLED, least_gain=_ENOUGH)
-        self._told(Doing("models", len(self.found) + 1, None, text), fit.log_likelihood)
-        return self._keep(base, rates, fit)
+        return refine(likelihood, tolerance=_SETTLED, least_gain=_ENOUGH)
 
     def _neighbour(self, base: Base, rates: str) -> OptimizeResult:
         """The best fit with the same rates, else the best fit of the family, else the first."""
@@ -325,12 +340,14 @@ class _Choice:
         best = {x: min(c.by(x) for c in self.found.values()) for x in CRITERIA}
         for c in list(self.found.values()):
             if any(c.by(x) <= best[x] + _CLOSE for x in CRITERIA):
-                model = self.reader(c.text)
-                likelihood = TreeLikelihood(
-                    self.alignment, c.fit.tree, model, "cpu", threads=self.search.threads or 1
-                )
-                likelihood.set(parameters=c.fit.parameters)
-                self._keep(c.base, c.rates, refine(likelihood, tolerance=1e-2))
+                ended = self.kept.optimum(f"{c.text}\tended", partial(self._ended, c))
+                self._keep(c.base, c.rates, ended)
+
+    def _ended(self, one: Candidate) -> OptimizeResult:
+        model, threads = self.reader(one.text), self.search.threads or 1
+        likelihood = TreeLikelihood(self.alignment, one.fit.tree, model, "cpu", threads=threads)
+        likelihood.set(parameters=one.fit.parameters)
+        return refine(likelihood, tolerance=1e-2)
 
 
 def _suffix(name: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from phloem.inference.ml.kept_fits import plain_values, values_of
 from phloem.inference.ml.search import Place
 from phloem.io.journal import Journal, of_another_analysis
 from phloem.io.output_file import write_file
@@ -106,7 +107,7 @@ class SearchState:
         return {
             "first": self.first,
             "place": _plain(self.place),
-            "values": _plain_values(self.values),
+            "values": plain_values(self.values),
             "known": sorted(self.known),
             "hilltops": [_plain(place) for place in self.hilltops],
             "ends": self.ends,
@@ -125,7 +126,7 @@ class SearchState:
         return SearchState(
             record["first"],
             _place(record["place"]),
-            _values(record["values"]),
+            values_of(record["values"]),
             set(record["known"]),
             [_place(one) for one in record["hilltops"]],
             record["ends"],
@@ -152,14 +153,6 @@ def together(states: Sequence[SearchState]) -> SearchState:
         whole.found += [better._replace(number=better.number + whole.tries) for better in state.found]
         whole.tries += state.tries
     return whole
-
-
-def _plain_values(values: dict[str, ParameterValue]) -> dict[str, Any]:
-    return {k: np.asarray(v).tolist() for k, v in values.items()}
-
-
-def _values(record: dict[str, Any]) -> dict[str, ParameterValue]:
-    return {k: np.array(v) if isinstance(v, list) else float(v) for k, v in record.items()}
 
 
 def _plain(place: Place) -> dict[str, Any]:
@@ -212,9 +205,13 @@ class Checkpoint:
 
     def replicates(self, values: Mapping[str, ParameterValue]) -> Journal:
         """Of a bootstrap after the search, whose replicates begin from its numbers: files beside this one."""
-        own = json.dumps([self._identity, _plain_values(dict(values))], sort_keys=True)
+        own = json.dumps([self._identity, plain_values(values)], sort_keys=True)
         identity = hashlib.sha256(own.encode()).hexdigest()
         return Journal(f"{self.path}.bootstrap", identity, self._replace, seconds=self._seconds)
+
+    def models(self) -> Journal:
+        """Of a choice of models before the search, so too."""
+        return Journal(f"{self.path}.models", self._identity, self._replace, seconds=self._seconds)
 
     def read(self) -> Any:
         """None where there is none; InputError for a file of something else."""
@@ -240,8 +237,9 @@ class Checkpoint:
             self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Of all searches, and of the replicates."""
-        self.replicates({}).remove()
+        """Of all searches, of what was before them, and of the replicates."""
+        for journal in (self.models(), self.replicates({})):
+            journal.remove()
         others = glob.glob(f"{glob.escape(self.path)}.*")
         for path in (self.path, *(path for path in others if _OF_SEARCH.search(path))):
             with suppress(FileNotFoundError):
