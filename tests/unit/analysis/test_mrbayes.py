@@ -104,6 +104,10 @@ def test_models_of_proteins(tmp_path, kind, lines, model):
         ("restriction", "lset coding=nopresencesites|noabsence;", "MK+FO+ASC"),
         ("restriction", "lset coding=variable|nosingletons;", "MK+FO+ASC{informative}"),
         ("standard", "lset coding=inf rates=gamma;", "MK+G4+ASC{informative}"),
+        ("standard", "prset symdirihyperpr=fixed(infinity);", "MK+ASC"),
+        ("standard", "prset symdiri=fixed(0.5); lset coding=all;", "MK+FB5{0.5}"),
+        ("standard", "prset symdirihyperpr=exponential(2); lset nbetacat=4;", "MK+FB4+ASC"),
+        ("restriction", "prset symdirihyperpr=exponential(2);", "MK+FO+ASC{0}"),  # of no such data there
     ],
 )
 def test_models_of_standard_and_restriction_data(tmp_path, kind, lines, model):
@@ -126,6 +130,22 @@ def test_priors_are_named_where_they_are_not_the_usual_ones(tmp_path):
     ]
     assert found["branch_prior"] == "exponential(20)"
     assert "prior" not in options(tmp_path, "lset nst=6 rates=invgamma;")
+
+
+def test_frequencies_that_differ_among_characters(tmp_path):
+    """Every part has a hyperparameter of its own, linked or not; characters of more states are named."""
+    parts = ["charset a = 1 4;", "charset b = 2 3;", "partition p = 2: a, b;", "set partition=p;"]
+    said = ["prset symdirihyperpr=uniform(0.1,5);", "prset applyto=(2) symdirihyperpr=exponential(3);"]
+    two = [row.replace("2", "1") for row in STANDARD]
+    found = options(tmp_path, *parts, *said, kind="standard", rows=two)
+    assert found["prior"] == ["alpha_symdir{a}=uniform(0.1,5)", "alpha_symdir{b}=exponential(3)"]
+    assert "link" not in found
+    same = options(tmp_path, *parts, said[0], kind="standard", rows=two)
+    assert same["prior"] == ["alpha_symdir=uniform(0.1,5)"] and "link" not in same
+    settings = mcmc_settings(options(tmp_path, "exclude 1;", said[0], kind="standard", rows=STANDARD))
+    with pytest.raises(InputError, match="characters 3-4 have more than two states") as caught:
+        chain_input(replace(settings, of_block=str(tmp_path / "x.nex")))
+    assert "symdirihyperpr=fixed" in str(caught.value.hint)
 
 
 PARTS = ["charset a = 1-6;", "charset b = 7-.;", "partition p = 2: a, b;", "set partition=p;"]
