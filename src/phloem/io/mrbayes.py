@@ -133,6 +133,7 @@ _KEYWORDS = {
     "parsmodel": _YES_NO, "covarion": _YES_NO, "data": _YES_NO, "relburnin": _YES_NO, "stoprule": _YES_NO,
     "append": _YES_NO, "mcmcdiagn": _YES_NO, "swapadjacent": _YES_NO, "autotune": _YES_NO,
     "autoclose": _YES_NO, "nowarnings": _YES_NO, "autoreplace": _YES_NO, "redirect": _YES_NO,
+    "fromprior": _YES_NO,
     "omegavar": "equal ny98 m3 m10",
     "code": "universal vertmt invermt mycoplasma yeast ciliate echinoderm euplotid metmt",
     "coding": """all variable informative nosingletons noabsencesites nopresencesites nosingletonpresence

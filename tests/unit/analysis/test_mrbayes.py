@@ -242,6 +242,12 @@ def test_the_run(tmp_path):
     assert options(tmp_path, "ss;")["stepping_stone"] == 50 and "stone_shape" not in options(
         tmp_path, "mcmc;"
     )
+    said = {"-1": None, "0": 0, "30": 300, "-2": 7812}  # 2 of 128 stones' worth
+    for word, generations in said.items():
+        own = f"ssp ngen=500000 samplefreq=10 nsteps=126 burninss={word};", "ss fromprior=y;"
+        found = analysis(tmp_path, *own)
+        assert found.options.get("stone_burn_in") == generations and found.options["stones_from_prior"]
+        assert any("2 of 128 stones' worth" in note for note in found.notes) == (word == "-2")
     found = options(tmp_path, "mcmc ngen=9000 stoprule=yes stopval=0.02 diagnfreq=300 burninfrac=0.5;")
     assert found["until_converged"] and found["asdsf"] == 0.02 and found["check_every"] == 300
     assert found["burn_in"] == 0.5 and found["least_ess"] == 0.0
@@ -350,8 +356,11 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("calibrate one = fixed(3); prset brlenspr=clock:coal nodeagepr=cal;", "taxon 'one' has an age"),
         ("calibrate two fixed; prset brlenspr=clock:uniform;", "CALIBRATE is 'name"),
         ("prset topologypr=speciestree;", "there are no species trees"),
-        ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
-        ("ss burninss=10;", "burninss=10 is not supported"),
+        (
+            "prset brlenspr=clock:uniform; ss burninss=10;",
+            "burninss is not supported where trees have a clock",
+        ),
+        ("ss burninss=ten;", "burninss is no whole number"),
         ("mcmc ngen=1000; ss;", "starts two analyses"),
         ("ss stoprule=yes;", "stoprule=yes is not supported by ss"),
         ("propset x=1;", "PROPSET"),
