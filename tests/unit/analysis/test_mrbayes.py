@@ -19,7 +19,7 @@ from phloem.analysis.mcmc_options import (
 )
 from phloem.analysis.mrbayes import BlockAnalysis, block_analysis
 from phloem.data.sites import parse_sites
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 
 ROWS = ("ACGTACGTACGT", "ACGTACGAACGA", "ACTTACGTAGGT", "ACGTAGGTACCT", "ACTTACGTACGA")
 TAXA = ("one", "Two_b", "three", "four", "five")
@@ -494,6 +494,31 @@ def test_execute_names_the_data(tmp_path):
     file.write_text("#NEXUS\nbegin mrbayes;\nexecute data.nex;\nlset nst=6;\nend;\n")
     found = block_analysis(file)
     assert found.options["alignment"] == str(tmp_path / "data.nex") and found.options["model"] == "GTR+FO"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#NEXUS\nlog start file=x.log;\nexecute data.nex;\nbegin mrbayes;\nlset nst=2;\nmcmc ngen=7;\nend;\n",
+        "#NEXUS\nexecute data.nex; exclude 1; lset nst=6;\nbegin mrbayes;\nlset nst=2;\nend; mcmc ngen=7;\n",
+        "set autoclose=yes;\nexecute data.nex;\nlset nst=2;\nmcmc ngen=7; quit;\n",
+    ],
+)
+def test_commands_between_blocks_are_obeyed_in_their_order(tmp_path, text, recwarn):
+    (tmp_path / "data.nex").write_text(data())
+    file = tmp_path / "commands.nex"
+    file.write_text(text)
+    found = block_analysis(file)
+    assert found is not None and found.options["alignment"] == str(tmp_path / "data.nex")
+    assert (found.options["model"], found.options["generations"]) == ("HKY+FO", 7) and not recwarn
+
+
+def test_commands_between_blocks_are_told_where_nothing_obeys_them(tmp_path):
+    file = tmp_path / "x.nex"
+    file.write_text(data() + "lset nst=2; mcmc;\n")
+    assert block_analysis(file) is None
+    with pytest.warns(InputWarning, match="are not obeyed: LSET, MCMC"):
+        chain_input(mcmc_settings({"alignment": str(file)}))
 
 
 def test_states_by_character_ordered_ones_and_types_of_data(tmp_path):
