@@ -61,9 +61,9 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
     head, *suffixes = split_model(model_text)
     frequencies = roles(suffixes).get("frequencies")
     equal = frequencies is None or FREQUENCY_SUFFIXES.get(frequencies.name.upper()) == "FQ"
-    symmetric = equal or beta_classes(frequencies) > 0
+    symmetric = equal or beta_classes(frequencies) > 0  # of two states, which order tells nothing about
     splits = alignment.alphabet.kind == "standard" and head.name.upper() in _MK and symmetric
-    if how.ordered.any() and not (splits and equal):
+    if how.ordered.any() and not splits:
         raise InputError(
             f"ordered characters are asked for, and part '{part}' is {alignment.alphabet.kind} under "
             f"{model_text}",

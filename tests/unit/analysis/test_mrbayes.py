@@ -140,6 +140,9 @@ def test_frequencies_that_differ_among_characters(tmp_path):
     found = options(tmp_path, *parts, *said, kind="standard", rows=two)
     assert found["prior"] == ["alpha_symdir{a}=uniform(0.1,5)", "alpha_symdir{b}=exponential(3)"]
     assert "link" not in found
+    ordered = options(tmp_path, "ctype ordered: 2;", said[0], kind="standard", rows=two)
+    made = chain_input(replace(mcmc_settings(ordered), of_block=str(tmp_path / "x.nex")))
+    assert [part.model.name for part in made.structure.parts] == ["MK+FB5+ASC"]  # two states have no order
     same = options(tmp_path, *parts, said[0], kind="standard", rows=two)
     assert same["prior"] == ["alpha_symdir=uniform(0.1,5)"] and "link" not in same
     settings = mcmc_settings(options(tmp_path, "exclude 1;", said[0], kind="standard", rows=STANDARD))
