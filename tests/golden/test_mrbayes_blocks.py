@@ -71,6 +71,8 @@ def test_log_likelihoods_are_those_of_mrbayes(name):
         ("res.nex", {"model": "MK+FO+G4"}),
         ("res.nex", {"model": "MK+FO+G4+ASC"}),
         ("stdinf.nex", {"model": "MK+G4+ASC"}),
+        ("symdir.nex", {"model": "MK+FB3+G4+ASC"}),
+        ("symdir.nex", {"model": "MK+FB4+G4"}),
         ("resinf.nex", {"model": "MK+FO+G4+ASC"}),
         ("lnorm.nex", {"model": "JC+LN5"}),
         ("cod1.nex", {"model": "GY94{kappa=1}+F3X4"}),

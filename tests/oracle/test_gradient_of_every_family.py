@@ -22,6 +22,7 @@ MODELS = [
     ("codon", "GY94+F3X4+G2"),
     ("codon", "MG94+F1X4"),
     ("binary", "GTR+FO+ASC"),
+    ("binary", "MK+FB4+G2+ASC"),
     ("dna", "MIX{HKY+FO,GTR}+I+G2"),
     ("dna", "MIX{K80,HKY+FO}*R2"),
     ("dna", "HKY+FO+H2+I"),

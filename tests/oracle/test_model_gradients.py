@@ -134,6 +134,12 @@ def test_any_number_of_states(text: str, n_states: int) -> None:
     assert largest_error(parse_model(text, datatype="standard", n_states=n_states)) < 1e-7
 
 
+@pytest.mark.parametrize("text", ["MK+FB5", "MKV+FB4+G3", "MK+FB2*R2"])
+def test_frequencies_of_characters(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="binary")) < 1e-7
+    assert largest_error(parse_model(text, datatype="binary"), flip=True) > 0.1
+
+
 @pytest.mark.parametrize("text", AMINO_ACID)
 def test_amino_acid(text: str) -> None:
     assert largest_error(parse_model(text, datatype="protein")) < 1e-7

@@ -34,8 +34,8 @@ _OWN = (
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
-    "swap_every", "swap_seed", "stone_shape", "usual_weights", "fixed_topology",
-    "precision",
+    "swap_every", "swap_seed", "stone_shape", "stone_burn_in", "stones_from_prior", "usual_weights",
+    "fixed_topology", "precision",
 )  # fmt: skip
 _OF_SWAPS, _OF_TREES = (
     ("heating", "swap_every", "swap_seed"),

@@ -19,7 +19,7 @@ from phloem.data.unseen import Unseen, could_be_unseen, partly_known
 from phloem.errors import InputError
 from phloem.model.grammar import leaves_uninformative
 from phloem.model.model_string import split_model
-from phloem.model.suffixes import FREQUENCY_SUFFIXES, roles
+from phloem.model.suffixes import FREQUENCY_SUFFIXES, beta_classes, roles
 
 _MK = ("MK", "MKV", "ORDERED")
 _ASC = re.compile(r"\+ASC(_LEWIS)?(\{[^{}]*\})?", re.IGNORECASE)
@@ -60,8 +60,9 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
     """
     head, *suffixes = split_model(model_text)
     frequencies = roles(suffixes).get("frequencies")
-    equal = frequencies is None or FREQUENCY_SUFFIXES[frequencies.name.upper()] == "FQ"
-    splits = alignment.alphabet.kind == "standard" and head.name.upper() in _MK and equal
+    equal = frequencies is None or FREQUENCY_SUFFIXES.get(frequencies.name.upper()) == "FQ"
+    symmetric = equal or beta_classes(frequencies) > 0  # of two states, which order tells nothing about
+    splits = alignment.alphabet.kind == "standard" and head.name.upper() in _MK and symmetric
     if how.ordered.any() and not splits:
         raise InputError(
             f"ordered characters are asked for, and part '{part}' is {alignment.alphabet.kind} under "
@@ -71,7 +72,7 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
     if not splits or not (how.own_states or how.ordered.any()):
         kept = without_taxa(alignment, how.without)
         return _some(part, [_seen(Piece(part, part, kept, model_text), how)])
-    states = _numbers_of_states(alignment) if how.own_states else None
+    states = numbers_of_states(alignment) if how.own_states else None
     if states is None:
         states = np.full(alignment.n_sites, alignment.alphabet.n_states)
     ordered = (how.ordered | (head.name.upper() == "ORDERED")) & (states > 2)
@@ -105,7 +106,7 @@ def without_taxa(alignment: Alignment, names: frozenset[str]) -> Alignment:
     return replace(alignment, taxa=tuple(alignment.taxa[i] for i in rows), codes=codes)
 
 
-def _numbers_of_states(alignment: Alignment) -> np.ndarray:
+def numbers_of_states(alignment: Alignment) -> np.ndarray:
     """(L,) the highest state that every character shows, missing data aside, plus one; at least 2."""
     n = alignment.alphabet.n_states
     highest = n - 1 - np.argmax(alignment.state_sets[:, ::-1], axis=1)

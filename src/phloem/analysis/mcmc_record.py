@@ -253,7 +253,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 _NEW = ("constraint",)
 _NEW_OF_CHAINS = (
     "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
-    "stone_shape", "usual_weights", "fixed_topology", "precision",
+    "stone_shape", "stone_burn_in", "stones_from_prior", "usual_weights", "fixed_topology", "precision",
 )  # fmt: skip
 
 

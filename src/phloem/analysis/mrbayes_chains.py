@@ -14,7 +14,7 @@ _REAL = ("temp", "burninfrac", "stopval", "minpartfreq", "alpha")
 _DEFAULTS: dict[str, Any] = {
     "ngen": 1_000_000, "samplefreq": 500, "diagnfreq": 5000, "burninfrac": 0.25, "burnin": 0, "stopval": 0.05,
     "relburnin": "yes", "stoprule": "no", "minpartfreq": 0.1, "diagnstat": "avgstddev",
-    "nsteps": 50, "alpha": 0.4, "nswaps": 1,
+    "nsteps": 50, "alpha": 0.4, "nswaps": 1, "burninss": -1,
 }  # fmt: skip
 _NO_MEANING_TEXT = """
 printfreq printall printmax allchains allcomps redirect runidseed ordertaxa checkpoint checkfreq savebrlens
@@ -26,8 +26,6 @@ _ONLY = {  # option → the value that is what phloem does, and what to do for a
     "swapadjacent": ("no", "Chains of any two ranks swap; leave it out."),
     "autotune": ("yes", "Moves tune themselves in the first part of the burn-in; leave it out."),
     "pbf": ("no", "Leave it out."),
-    "fromprior": ("no", "Stones go from the posterior to the prior; leave it out."),
-    "burninss": ("-1", "One stone's worth is left out before the first; leave it out."),
 }
 _OF_SUMMARIES_TEXT = """
 plot table minprob printtofile outputname allruns nruns pfile autocomplete hpd showtreeprobs savebrparams
@@ -83,6 +81,10 @@ class Chains:
             if count_of(word) < 0:
                 raise command.error(f"{name} is no whole number: '{word[:40]}'", "Correct it.", option.line)
             value = count_of(word)
+        elif name == "burninss":
+            if count_of(word.removeprefix("-")) < 0:
+                raise command.error(f"{name} is no whole number: '{word[:40]}'", "Correct it.", option.line)
+            value = count_of(word.removeprefix("-")) * (-1 if word.startswith("-") else 1)
         elif name in _REAL:
             if not _is_number(word):
                 raise command.error(f"{name} is no number: '{word[:40]}'", "Correct it.", option.line)
@@ -100,6 +102,7 @@ class Chains:
             "heating": "temp", "seed": "seed", "swap_seed": "swapseed", "swap_every": "swapfreq",
             "prefix": "filename", "prior_only": "data", "until_converged": "stoprule", "asdsf": "stopval",
             "check_every": "diagnfreq", "stepping_stone": "nsteps", "stone_shape": "alpha",
+            "stone_burn_in": "burninss", "stones_from_prior": "fromprior",
         }  # fmt: skip
         found = {ours: self.values[theirs][1].line for ours, theirs in names.items() if theirs in self.values}
         for name in ("burnin", "burninfrac", "relburnin"):
@@ -115,6 +118,12 @@ class Chains:
         if "burnin" in self.values and self.get("relburnin") == "yes":
             share = f"{100 * self.get('burninfrac'):g} %"
             told.append(f"burnin has no effect while relburnin=yes, as in MrBayes: {share} are left out")
+        if self.stones and (said := self.get("burninss")) < -1:
+            n = self.get("nsteps") - said
+            told.append(
+                f"burninss={said}: {-said} of {n} stones' worth are left out, as MrBayes' help says; "
+                "3.2.7a takes one of them"
+            )
         return told
 
     def options(self) -> dict[str, Any]:
@@ -130,6 +139,8 @@ class Chains:
             found["prior_only"] = True
         if self.stones:
             found |= {"stepping_stone": self.get("nsteps"), "stone_shape": self.get("alpha")}
+            found |= {"stone_burn_in": self._before_stones()}
+            found |= {"stones_from_prior": True} if self.get("fromprior") == "yes" else {}
             if self.get("stoprule") == "yes":
                 _, option, command = self.values["stoprule"]
                 told = "stoprule=yes is not supported by ss"
@@ -154,10 +165,26 @@ class Chains:
             told = "starttree=parsimony is not supported where trees have a clock"
             raise command.error(told, "Leave it out: dated chains start from random trees.", option.line)
         found.pop("consensus", None)
+        for name in ("burninss", "fromprior"):
+            if self.stones and name in self.values and self.get(name) not in (-1, "no"):
+                _, option, command = self.values[name]
+                told = f"{name} is not supported where trees have a clock"
+                raise command.error(
+                    told, "Leave it out: the warm-up goes before the first stone.", option.line
+                )
+        found.pop("stone_burn_in", None)
         share = found.pop("burn_in")
         found["warm_up"] = self.get("burninfrac") if share is None else share
         usual = {"runs": 2, "chains": 4}  # of MrBayes
         return found | {name: n for name, n in usual.items() if found[name] is None}
+
+    def _before_stones(self) -> int | None:
+        """Generations before the first stone: burninss counts samples of them, or, below 0, stones that have
+        as many; None of one."""
+        said = self.get("burninss")
+        if said >= 0:
+            return said * self.get("samplefreq")
+        return None if said == -1 else -said * self.get("ngen") // (self.get("nsteps") - said)
 
     def _swap_every(self) -> int | None:
         """Generations between swaps: nswaps of them every swapfreq are one every swapfreq / nswaps."""

@@ -19,7 +19,7 @@ GENETIC_CODES = {
 _DEFAULTS = {
     "nucmodel": "4by4", "nst": "1", "code": "universal", "rates": "equal", "covarion": "no",
     "omegavar": "equal", "parsmodel": "no", "statefreqmodel": "stationary", "statefrmod": "stationary",
-    "usegibbs": "no", "ngammacat": "4", "nlnormcat": "4", "aamodelpr": "fixed(poisson)",
+    "usegibbs": "no", "ngammacat": "4", "nlnormcat": "4", "nbetacat": "5", "aamodelpr": "fixed(poisson)",
     "symdirihyperpr": "fixed(infinity)",
     "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
     "clockvarpr": "strict", "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",

@@ -46,6 +46,7 @@ LINKED = {  # MrBayes' name of a parameter → phloem's
     "shape": ("alpha",),
     "sigma": ("sigma",),
     "pinvar": ("p_invariable",),
+    "symdir": ("alpha_symdir",),
     "switchrates": ("switch_on", "switch_off"),
     "aamodel": ("aamodel",),
 }
@@ -83,18 +84,6 @@ def check_supported(division: Division) -> None:
     if codon and division.value("nst").word == "6" and division.value("omegavar").word != "equal":
         told = "classes of omega with nst=6 are not supported"
         raise division.refuse("omegavar", told, "Choose omegavar=equal, or nst=2.")
-    if division.datatype == "standard" and division.value("symdirihyperpr").word == "fixed":
-        (word, *_) = division.value("symdirihyperpr").arguments or ("",)
-        if word.lower() not in ("infinity", "-1", "-1.0"):
-            raise division.refuse(
-                "symdirihyperpr", "unequal frequencies of standard characters are not supported",
-                "Choose fixed(infinity).",
-            )  # fmt: skip
-    elif division.datatype == "standard":
-        raise division.refuse(
-            "symdirihyperpr", "unequal frequencies of standard characters are not supported",
-            "Choose fixed(infinity).",
-        )  # fmt: skip
 
 
 def has_covarion(division: Division) -> bool:
@@ -346,7 +335,21 @@ class _Builder:
         return text + (self.frequencies(20) if chosen in ("gtr", "equalin") else "")
 
     def standard(self) -> str:
-        return "MK" + (self.frequencies(2) if self.d.datatype == "binary" else "")
+        return "MK" + (self.frequencies(2) if self.d.datatype == "binary" else self.by_character())
+
+    def by_character(self) -> str:
+        """+FB5 where the frequencies of standard characters differ; they are equal where the hyperparameter
+        is infinite."""
+        value, classes = self.d.value("symdirihyperpr"), self.d.value("nbetacat").word
+        (word, *_) = value.arguments or ("",)
+        if value.word == "fixed" and word.lower() in ("infinity", "-1", "-1.0"):
+            return ""
+        self.note("symdir", "symdirihyperpr", self.d.name)  # every part's own there, whatever LINK says
+        fixed = self.fixed("symdirihyperpr", 1)
+        if not fixed:
+            density = value.word
+            self.prior("alpha_symdir", "symdirihyperpr", density, 2 if density == "uniform" else 1)
+        return f"+FB{classes}" + fixed
 
     def coding(self) -> str:
         """+ASC: which characters cannot have been seen. MrBayes' defaults: variable for standard

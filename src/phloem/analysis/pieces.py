@@ -9,10 +9,17 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.mcmc_parts import Characters, Piece, corrected_together, expanded_links, pieces_of
+from phloem.analysis.mcmc_parts import (
+    Characters,
+    Piece,
+    corrected_together,
+    expanded_links,
+    numbers_of_states,
+    pieces_of,
+)
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import DataOptions, Part, SampledDataOptions, of_part
-from phloem.data.sites import parse_sites
+from phloem.data.sites import format_sites, parse_sites
 from phloem.data.translation import columns_of_site
 from phloem.density.parts import LengthLinkage, PartModel
 from phloem.errors import InputError
@@ -21,6 +28,8 @@ from phloem.io.alignment import read_characters
 from phloem.io.partition_words import plain_sets
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.grammar import leaves_uninformative
+from phloem.model.model_string import split_model
+from phloem.model.suffixes import beta_classes, roles
 from phloem.tree.match import folded, likely_name
 
 DEFAULT_MODELS = {
@@ -45,6 +54,8 @@ def pieces_of_parts(
             text = part.model_text
             if text is None:
                 text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
+            if how.own_states:
+                _require_two_states(settings, part, text)
             own = pieces_of(part.name, part.alignment, text, how)
             models += [_part(piece, gamma) for piece in own]
         pieces += own
@@ -54,6 +65,35 @@ def pieces_of_parts(
             kind = "uninformative" if leaves_uninformative(text) else "constant"
             told.append(f"{left_out} characters of '{part.name}' could be {kind} and are left out")
     return pieces, models, told
+
+
+def _require_two_states(settings: SampledDataOptions, part: Part, text: str) -> None:
+    """InputError that names characters of more than two states where a model's frequencies differ among
+    those of two."""
+    if part.alignment.alphabet.kind != "standard" or "fb" not in text.lower():
+        return
+    if not beta_classes(roles(split_model(text)[1:]).get("frequencies")):
+        return
+    more = np.flatnonzero(numbers_of_states(part.alignment) > 2)
+    if len(more):
+        columns = format_sites(_columns(settings, part)[more])
+        raise InputError(
+            f"characters {columns} have more than two states, and frequencies that differ among characters, "
+            f"as of {text}, are of those with two",
+            file=settings.alignment,
+            hint="Put them into a part of their own under MK (in a MRBAYES block: partition, and prset "
+            "applyto=(…) symdirihyperpr=fixed(infinity)), or exclude them.",
+        )
+
+
+def _columns(settings: SampledDataOptions, part: Part) -> np.ndarray:
+    """(L,) which columns of the file, from 0, those of a part are."""
+    if part.sites is not None:
+        return part.sites
+    if settings.sites is None:
+        return np.arange(part.alignment.n_sites)
+    characters = read_characters(settings.alignment, settings.block, settings.phylip_layout, True)
+    return parse_sites(settings.sites, characters.n_sites, plain_sets(characters.charsets))
 
 
 def _part(piece: Piece, gamma: Literal["mean", "median"]) -> PartModel:
@@ -93,10 +133,7 @@ def _ordered(settings: SampledDataOptions, parts: Sequence[Part]) -> list[np.nda
     columns = parse_sites(settings.ordered, characters.n_sites, plain_sets(characters.charsets))
     found, used = [], 0
     for part in parts:
-        sites = part.sites
-        if sites is None:
-            sites = parse_sites(settings.sites or "all", characters.n_sites, plain_sets(characters.charsets))
-        own = np.isin(sites, columns)
+        own = np.isin(_columns(settings, part), columns)
         if len(own) != part.alignment.n_sites:  # codons
             own = np.zeros(part.alignment.n_sites, bool)
         used += int(own.sum())

@@ -71,5 +71,6 @@ def forecast_mcmc(
 
 def _sampled(data: ChainInput, chains: ChainSettings, generations: int, where: Where) -> Sampled:
     """A pilot: half of it is burn-in."""
-    pilot = replace(as_pilot(chains, generations), burn_in=0.5)
+    plain = replace(chains, stone_burn_in=None, stones_from_prior=False)
+    pilot = replace(as_pilot(plain, generations), burn_in=0.5)
     return sample(data.observed(), data.structure, pilot, where=where)

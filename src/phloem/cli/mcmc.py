@@ -115,6 +115,8 @@ def mcmc(
     prior: list[str] | None = PRIOR,
     stepping_stone: int | None = STEPPING_STONE,
     stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
+    stone_burn_in: int | None = typer.Option(None, help="Generations before the first stone; those of one."),
+    stones_from_prior: bool = typer.Option(False, "--stones-from-prior", help="Stones from the prior up."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,

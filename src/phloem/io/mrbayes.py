@@ -133,6 +133,7 @@ _KEYWORDS = {
     "parsmodel": _YES_NO, "covarion": _YES_NO, "data": _YES_NO, "relburnin": _YES_NO, "stoprule": _YES_NO,
     "append": _YES_NO, "mcmcdiagn": _YES_NO, "swapadjacent": _YES_NO, "autotune": _YES_NO,
     "autoclose": _YES_NO, "nowarnings": _YES_NO, "autoreplace": _YES_NO, "redirect": _YES_NO,
+    "fromprior": _YES_NO,
     "omegavar": "equal ny98 m3 m10",
     "code": "universal vertmt invermt mycoplasma yeast ciliate echinoderm euplotid metmt",
     "coding": """all variable informative nosingletons noabsencesites nopresencesites nosingletonpresence
@@ -230,8 +231,8 @@ class MrBayesCommand:
 
 
 def read_mrbayes(path: str | os.PathLike[str]) -> list[MrBayesCommand]:
-    """The commands of all MRBAYES blocks of a NEXUS file, in their order; [] for a file of another format or
-    without such a block.
+    """The commands of all MRBAYES blocks of a NEXUS file and those between blocks, in their order, as MrBayes
+    obeys both; those of a file of commands alone. [] for a file of another format, or with other blocks.
 
     Raises InputError with file and line for commands, options and keywords that MrBayes does not have, that
     are shortened to what several begin with, and for what cannot be read.
@@ -239,8 +240,13 @@ def read_mrbayes(path: str | os.PathLike[str]) -> list[MrBayesCommand]:
     source = read_source(path)
     if not is_nexus(source.text):
         return []
-    found = [one for one in read_blocks(source) if one.name == "mrbayes"]
-    return [_command(source, one) for block in found for one in block.commands if one.name]
+    between = list[Command]()
+    blocks = read_blocks(source, between=between)
+    found = [one for one in blocks if one.name == "mrbayes"]
+    if blocks and not found:
+        return []
+    commands = [*between, *(one for block in found for one in block.commands if one.name)]
+    return [_command(source, one) for one in sorted(commands, key=lambda one: one.begin)]
 
 
 def _command(source: SourceText, command: Command) -> MrBayesCommand:

@@ -39,7 +39,8 @@ _QUOTED = re.compile(r"""'((?:[^']++|'')*+)'|"([^"]*+)\"""")
 _LAST_END = re.compile(r"end(?:block)?\s*", re.IGNORECASE)
 _BRACKETS = re.compile(r"[\[\]]")
 _BEGINNING = re.compile(
-    r"\s*+(?:#nexus|(?=begin\s+(?:data|characters|mrbayes|taxa|sets)\s*;))", re.IGNORECASE
+    r"\s*+(?:#nexus|(?=begin\s+(?:data|characters|mrbayes|taxa|sets)\s*;|(?:set|log|execute)\s[^;:]+;))",
+    re.IGNORECASE,
 )
 # Commands that tell PAUP* or MrBayes what to do and change nothing about the data.
 _STEERING = """
@@ -50,6 +51,11 @@ randtrees reconstruct root roottrees rstatus savedist savetrees set showdist sho
 showtrees startvals sump sumt ss ssp time tonexus treedist tstatus unlink upgma
 """
 STEERING = frozenset(_STEERING.split())
+# Those that change what is read: between blocks only for a reader that obeys them.
+_CHANGING = """
+calibrate charset constraint ctype delete exclude include pairs partition report restore taxset
+"""
+CHANGING = frozenset(_CHANGING.split())
 _NEEDS_QUOTES = re.compile(r"""[\s()\[\]{}/\\,;:=*'"`+<>]|^$""")
 
 
@@ -233,6 +239,7 @@ def read_blocks(
     text: str | SourceText,
     file: str | None = None,
     enough: Callable[[Sequence[Block]], bool] | None = None,
+    between: list[Command] | None = None,
 ) -> list[Block]:
     """Split a NEXUS text into its blocks.
 
@@ -240,7 +247,8 @@ def read_blocks(
     a warning, so may one with a matrix where the next block begins, and the last END of the file its ';'.
     Lines that begin with '#' and commands that steer a program may stand between blocks; a warning says that
     the commands are not obeyed. enough: whether the blocks so far are what is wanted; then damage behind them
-    ends the reading with a warning.
+    ends the reading with a warning. between: takes the commands between blocks, those that change what
+    is read too, without a warning; a file of them alone has no block then.
     Raises InputError with line and column for a missing #NEXUS, comments, quotes, commands or blocks that
     do not end, and for other text between blocks.
     """
@@ -254,15 +262,15 @@ def read_blocks(
         raise source.error("this is not a NEXUS file", 0, hint="Start the file with '#NEXUS'.")
     blocks: list[Block] = []
     try:
-        position = _skip_between(source, start)
+        position = _skip_between(source, start, between)
         while position < len(source.text):
             blocks.append(_read_block(source, position))
-            position = _skip_between(source, blocks[-1].end)
+            position = _skip_between(source, blocks[-1].end, between)
     except InputError as error:
         if enough is None or not enough(blocks):
             raise
         warn_of_line(source, error.line, f"{error.message}; from here on the file is not read")
-    if not blocks:
+    if not blocks and not between:
         raise source.error(
             "the file has no block", len(source.text), hint="Add a block, as in 'begin data; … end;'."
         )
@@ -275,8 +283,9 @@ def warn_of_line(source: SourceText, line: int | None, message: str) -> None:
     warnings.warn(f"{file}line {line}: {message}", InputWarning, stacklevel=3)
 
 
-def _skip_between(source: SourceText, position: int) -> int:
-    """The offset of the next block, past comments, '#' lines and commands that steer a program."""
+def _skip_between(source: SourceText, position: int, between: list[Command] | None) -> int:
+    """The offset of the next block, past comments, '#' lines and commands that steer a program, which between
+    takes; None: a warning tells them."""
     text = source.text
     skipped: list[Command] = []
     while (position := skip_space(source, position)) < len(text):
@@ -286,11 +295,14 @@ def _skip_between(source: SourceText, position: int) -> int:
             continue
         name = _NAME.match(text, position)
         command = _read_command(source, position) if name else None
-        if command is None or command.name not in STEERING:
+        obeyed = between is not None and command is not None and command.name in CHANGING
+        if command is None or not (obeyed or command.name in STEERING):
             break
         skipped.append(command)
         position = command.end + 1
-    if skipped:
+    if between is not None:
+        between += skipped
+    elif skipped:
         names = ", ".join(dict.fromkeys(command.name.upper() for command in skipped))
         warn_of_line(source, skipped[0].line, f"commands between blocks are not obeyed: {names}")
     return position

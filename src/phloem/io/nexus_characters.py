@@ -18,7 +18,7 @@ from phloem.io.character_rows import (
     character_matrix,
     check_names,
 )
-from phloem.io.nexus import Block, quote_name, read_blocks, warn_of_line
+from phloem.io.nexus import Block, Command, quote_name, read_blocks, warn_of_line
 from phloem.io.nexus_format import NexusFormat, read_format
 from phloem.io.nexus_matrix import read_rows
 from phloem.io.nexus_names import (
@@ -43,9 +43,11 @@ def read_nexus_characters(
 
     wanted: which block, by its title or number, where there are several, or "all": side by side, each one a
     part, taxa that a block lacks missing. Afterwards gaps are '-', missing data '?', matching and equated
-    characters what they stand for. quiet: no warning of what a MRBAYES block asks for.
+    characters what they stand for. quiet: no warning of what a
+    MRBAYES block, or a command between blocks, asks for.
     """
-    blocks = read_blocks(source, enough=lambda read: bool(_with_matrix(read)))
+    between = list[Command]() if quiet else None
+    blocks = read_blocks(source, enough=lambda read: bool(_with_matrix(read)), between=between)
     warn_of_commands(blocks, quiet)
     chosen = _chosen(source, blocks, wanted)
     for block in chosen:
@@ -67,7 +69,7 @@ def _chosen(source: SourceText, blocks: Sequence[Block], wanted: str | None) -> 
         empty = next((one for one in blocks if one.name in ("data", "characters")), None)
         if empty is not None:
             raise empty.error(f"block '{empty.name}' has no MATRIX", hint="Add 'matrix' and the characters.")
-        names = ", ".join(block.name for block in blocks)
+        names = ", ".join(block.name for block in blocks) or "commands"
         raise source.error(
             f"there is no DATA or CHARACTERS block, only {names[:80]}", 0, hint="Name the data file."
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.errors import ModelError
 from phloem.model.amino_acid import FUSED_MATRICES, empirical_matrices, profile_mixtures
+from phloem.model.character_frequencies import BetaFrequencies
 from phloem.model.codon_sites import CodonSites
 from phloem.model.families import (
     CODON_SITE_NAMES,
@@ -41,7 +42,14 @@ from phloem.model.model_string import (
 from phloem.model.record import Parameter
 from phloem.model.site_rates import GammaCategories
 from phloem.model.substitution import SubstitutionFamily, Term
-from phloem.model.suffixes import FrequencyData, frequency_model, hidden_classes, rate_categories, roles
+from phloem.model.suffixes import (
+    FrequencyData,
+    beta_classes,
+    frequency_model,
+    hidden_classes,
+    rate_categories,
+    roles,
+)
 
 Roles = Mapping[str, Piece]
 
@@ -108,6 +116,8 @@ def read_processes(head: Piece, by_role: Roles, request: Request) -> tuple[Proce
             by_role = {**by_role, "rate categories": Piece("G4", by_role["profiles"].column)}
         return _profiles(head, by_role, request), by_role
     family = _family(head, request)
+    if beta_classes(by_role.get("frequencies")):
+        return _frequencies_of_characters(head, family, by_role, request), by_role
     if star and rate_categories(by_role["rate categories"], request.gamma).own_lengths:
         return _copies(head, by_role, request), by_role
     built, parameters = _substitution(head, family, by_role, request)
@@ -257,6 +267,26 @@ def _profiles(head: Piece, by_role: Roles, request: Request) -> Processes:
     return Processes(mixture, [*parameters, *frequencies], np.arange(20), False)
 
 
+def _frequencies_of_characters(head: Piece, family: Family, by_role: Roles, request: Request) -> Processes:
+    """MK+FB5: classes of characters that differ in the frequencies of their two states."""
+    piece, n = by_role["frequencies"], len(request.states)
+    if n != 2 or "FO" not in family.allowed_frequencies:
+        what = f"and these have {n}" if n != 2 else f"under MK, and this is {head.name}"
+        raise ModelError(
+            f"+{piece.name} is of characters of two states, {what}",
+            column=piece.column,
+            hint="Write +FQ, +F or +FO, or put characters of two states into a part of their own.",
+        )
+    _refuse(by_role, head, ("hidden classes",))
+    if head.has_values:
+        raise ModelError(f"'{head.name}' takes no values", column=head.column, hint="Remove the braces.")
+    categories = by_role.get("rate categories")
+    star = categories is not None and categories.fused
+    mixture = BetaFrequencies("MK", beta_classes(piece))
+    values = with_piece_values(mixture.terms[1], piece)
+    return Processes(mixture, list(values), np.arange(2), family.ascertained, star, star)
+
+
 def _copies(head: Piece, by_role: Roles, request: Request) -> Processes:
     """GTR*H4: a copy of the model for every set of branch lengths, that is MIX{GTR,GTR,GTR,GTR}*H4."""
     n = rate_categories(by_role["rate categories"], request.gamma).n_categories
@@ -335,6 +365,9 @@ def _substitution(
 ) -> tuple[SubstitutionFamily | CodonSites, list[Parameter]]:
     """The substitution model and its parameters, with the values of the string and the counts of the data."""
     piece, classes = by_role.get("frequencies"), by_role.get("hidden classes")
+    if piece is not None and beta_classes(piece):
+        told = f"+{piece.name} makes {head.name} a mixture of its own"
+        raise ModelError(told, column=piece.column, hint="Write +FQ, +F or +FO.")
     frequencies, counted = frequency_model(piece, family, request.states, request.codon_table, request.data)
     base = family.build(frequencies)
     parameters = list(with_piece_values(base.terms[0], head))

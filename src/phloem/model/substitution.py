@@ -22,16 +22,18 @@ class Process:
     """A substitution process with every parameter set.
 
     rate_matrix: (S, S), rows sum to 0, one expected substitution per unit of branch length.
-    frequencies: (S,) its stationary distribution. reversible: π_i Q_ij = π_j Q_ji holds.
+    frequencies: (S,) its stationary distribution. reversible: π_i Q_ij = π_j Q_ji holds. known: its
+    eigensystem, where that of many processes was found in one go.
     """
 
     rate_matrix: np.ndarray
     frequencies: np.ndarray
     reversible: bool
+    known: EigenSystem | None = None
 
     @cached_property
     def eigen(self) -> EigenSystem | None:
-        return eigensystem(self)
+        return self.known or eigensystem(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,13 @@ def reversible_adjoint(exchangeability, frequencies, d_rate_matrix, d_frequencie
     across = frequencies[..., None, :]
     d_off, d_pi = normalised_adjoint(exchangeability * across, frequencies, d_rate_matrix)
     return d_off * across, d_frequencies + d_pi + (d_off * exchangeability).sum(-2)
+
+
+def reversible_processes(exchangeability: np.ndarray, frequencies: np.ndarray) -> tuple[Process, ...]:
+    """reversible_process for each row of frequencies (M, S), all above 0, with their eigensystems."""
+    q = normalised(exchangeability * frequencies[:, None, :], frequencies)
+    found = zip(q, frequencies, *_symmetric(q, frequencies))
+    return tuple(Process(own, pi, True, EigenSystem(*eigen)) for own, pi, *eigen in found)
 
 
 def eigensystem(process: Process) -> EigenSystem | None:

@@ -35,6 +35,7 @@ FREQUENCY_SUFFIXES = {"F": "F", "FO": "FO", "FQ": "FQ", "FC": "F", "FE": "FQ", "
 FREQUENCY_SUFFIXES |= {kind: kind for kind in ("F1X4", "F3X4", "FO1X4", "FO3X4")}
 KNOWN_SUFFIXES = (
     *FREQUENCY_SUFFIXES,
+    "FB5",
     "FROOT",
     "I",
     "E",
@@ -66,6 +67,7 @@ _FREE = re.compile(r"R(\d*)")
 _LENGTHS = re.compile(r"H(\d*)")
 _PROFILES = re.compile(r"C[1-6]0(OPT)?")
 _CLASSES = re.compile(r"MM(\d+)")
+_BETA = re.compile(r"FB(\d*)")
 
 
 def roles(suffixes: Sequence[Piece]) -> dict[str, Piece]:
@@ -91,7 +93,7 @@ def roles(suffixes: Sequence[Piece]) -> dict[str, Piece]:
 
 def _role(piece: Piece) -> str:
     name = piece.name.upper()
-    if name in FREQUENCY_SUFFIXES:
+    if name in FREQUENCY_SUFFIXES or _BETA.fullmatch(name):
         return "frequencies"
     if name in _ROLES:
         return _ROLES[name]
@@ -128,6 +130,12 @@ def hidden_classes(piece: Piece) -> Switching:
     """+COV or +MM<k>."""
     match = _CLASSES.fullmatch(piece.name.upper())
     return RedrawnClasses(_count(match.group(1), piece, 2)) if match else Covarion()
+
+
+def beta_classes(piece: Piece | None) -> int:
+    """+FB5: into how many classes the frequencies of characters are cut; 0 for any other suffix."""
+    match = _BETA.fullmatch(piece.name.upper()) if piece else None
+    return _count(match.group(1) or "5", piece, 2) if piece and match else 0
 
 
 def _count(digits: str, piece: Piece, least: int = 1) -> int:

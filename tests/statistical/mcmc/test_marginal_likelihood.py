@@ -73,9 +73,12 @@ def estimate(rows: list[str], **changes):
     return marginal_likelihood([run.samples for run in runs], stones.ladder(settings))
 
 
-@pytest.mark.parametrize("rows", [THREE, FOUR])
-def test_the_estimate_is_the_exact_value(rows):
-    found, value = estimate(rows), exact(rows)
+@pytest.mark.parametrize(
+    ("rows", "how"),
+    [(THREE, {}), (FOUR, {}), (FOUR, {"stones_from_prior": True}), (THREE, {"stone_burn_in": 500})],
+)
+def test_the_estimate_is_the_exact_value(rows, how):
+    found, value = estimate(rows, **how), exact(rows)
     assert 0.0 < found.error < 0.08
     assert abs(found.log - value) < 4 * found.error
     assert max(abs(one - value) for one in found.per_run) < 6 * found.error

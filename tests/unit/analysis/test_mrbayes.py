@@ -19,7 +19,7 @@ from phloem.analysis.mcmc_options import (
 )
 from phloem.analysis.mrbayes import BlockAnalysis, block_analysis
 from phloem.data.sites import parse_sites
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 
 ROWS = ("ACGTACGTACGT", "ACGTACGAACGA", "ACTTACGTAGGT", "ACGTAGGTACCT", "ACTTACGTACGA")
 TAXA = ("one", "Two_b", "three", "four", "five")
@@ -104,6 +104,10 @@ def test_models_of_proteins(tmp_path, kind, lines, model):
         ("restriction", "lset coding=nopresencesites|noabsence;", "MK+FO+ASC"),
         ("restriction", "lset coding=variable|nosingletons;", "MK+FO+ASC{informative}"),
         ("standard", "lset coding=inf rates=gamma;", "MK+G4+ASC{informative}"),
+        ("standard", "prset symdirihyperpr=fixed(infinity);", "MK+ASC"),
+        ("standard", "prset symdiri=fixed(0.5); lset coding=all;", "MK+FB5{0.5}"),
+        ("standard", "prset symdirihyperpr=exponential(2); lset nbetacat=4;", "MK+FB4+ASC"),
+        ("restriction", "prset symdirihyperpr=exponential(2);", "MK+FO+ASC{0}"),  # of no such data there
     ],
 )
 def test_models_of_standard_and_restriction_data(tmp_path, kind, lines, model):
@@ -126,6 +130,25 @@ def test_priors_are_named_where_they_are_not_the_usual_ones(tmp_path):
     ]
     assert found["branch_prior"] == "exponential(20)"
     assert "prior" not in options(tmp_path, "lset nst=6 rates=invgamma;")
+
+
+def test_frequencies_that_differ_among_characters(tmp_path):
+    """Every part has a hyperparameter of its own, linked or not; characters of more states are named."""
+    parts = ["charset a = 1 4;", "charset b = 2 3;", "partition p = 2: a, b;", "set partition=p;"]
+    said = ["prset symdirihyperpr=uniform(0.1,5);", "prset applyto=(2) symdirihyperpr=exponential(3);"]
+    two = [row.replace("2", "1") for row in STANDARD]
+    found = options(tmp_path, *parts, *said, kind="standard", rows=two)
+    assert found["prior"] == ["alpha_symdir{a}=uniform(0.1,5)", "alpha_symdir{b}=exponential(3)"]
+    assert "link" not in found
+    ordered = options(tmp_path, "ctype ordered: 2;", said[0], kind="standard", rows=two)
+    made = chain_input(replace(mcmc_settings(ordered), of_block=str(tmp_path / "x.nex")))
+    assert [part.model.name for part in made.structure.parts] == ["MK+FB5+ASC"]  # two states have no order
+    same = options(tmp_path, *parts, said[0], kind="standard", rows=two)
+    assert same["prior"] == ["alpha_symdir=uniform(0.1,5)"] and "link" not in same
+    settings = mcmc_settings(options(tmp_path, "exclude 1;", said[0], kind="standard", rows=STANDARD))
+    with pytest.raises(InputError, match="characters 3-4 have more than two states") as caught:
+        chain_input(replace(settings, of_block=str(tmp_path / "x.nex")))
+    assert "symdirihyperpr=fixed" in str(caught.value.hint)
 
 
 PARTS = ["charset a = 1-6;", "charset b = 7-.;", "partition p = 2: a, b;", "set partition=p;"]
@@ -222,6 +245,12 @@ def test_the_run(tmp_path):
     assert options(tmp_path, "ss;")["stepping_stone"] == 50 and "stone_shape" not in options(
         tmp_path, "mcmc;"
     )
+    said = {"-1": None, "0": 0, "30": 300, "-2": 7812}  # 2 of 128 stones' worth
+    for word, generations in said.items():
+        own = f"ssp ngen=500000 samplefreq=10 nsteps=126 burninss={word};", "ss fromprior=y;"
+        found = analysis(tmp_path, *own)
+        assert found.options.get("stone_burn_in") == generations and found.options["stones_from_prior"]
+        assert any("2 of 128 stones' worth" in note for note in found.notes) == (word == "-2")
     found = options(tmp_path, "mcmc ngen=9000 stoprule=yes stopval=0.02 diagnfreq=300 burninfrac=0.5;")
     assert found["until_converged"] and found["asdsf"] == 0.02 and found["check_every"] == 300
     assert found["burn_in"] == 0.5 and found["least_ess"] == 0.0
@@ -330,8 +359,11 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("calibrate one = fixed(3); prset brlenspr=clock:coal nodeagepr=cal;", "taxon 'one' has an age"),
         ("calibrate two fixed; prset brlenspr=clock:uniform;", "CALIBRATE is 'name"),
         ("prset topologypr=speciestree;", "there are no species trees"),
-        ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
-        ("ss burninss=10;", "burninss=10 is not supported"),
+        (
+            "prset brlenspr=clock:uniform; ss burninss=10;",
+            "burninss is not supported where trees have a clock",
+        ),
+        ("ss burninss=ten;", "burninss is no whole number"),
         ("mcmc ngen=1000; ss;", "starts two analyses"),
         ("ss stoprule=yes;", "stoprule=yes is not supported by ss"),
         ("propset x=1;", "PROPSET"),
@@ -465,6 +497,31 @@ def test_execute_names_the_data(tmp_path):
     file.write_text("#NEXUS\nbegin mrbayes;\nexecute data.nex;\nlset nst=6;\nend;\n")
     found = block_analysis(file)
     assert found.options["alignment"] == str(tmp_path / "data.nex") and found.options["model"] == "GTR+FO"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#NEXUS\nlog start file=x.log;\nexecute data.nex;\nbegin mrbayes;\nlset nst=2;\nmcmc ngen=7;\nend;\n",
+        "#NEXUS\nexecute data.nex; exclude 1; lset nst=6;\nbegin mrbayes;\nlset nst=2;\nend; mcmc ngen=7;\n",
+        "set autoclose=yes;\nexecute data.nex;\nlset nst=2;\nmcmc ngen=7; quit;\n",
+    ],
+)
+def test_commands_between_blocks_are_obeyed_in_their_order(tmp_path, text, recwarn):
+    (tmp_path / "data.nex").write_text(data())
+    file = tmp_path / "commands.nex"
+    file.write_text(text)
+    found = block_analysis(file)
+    assert found is not None and found.options["alignment"] == str(tmp_path / "data.nex")
+    assert (found.options["model"], found.options["generations"]) == ("HKY+FO", 7) and not recwarn
+
+
+def test_commands_between_blocks_are_told_where_nothing_obeys_them(tmp_path):
+    file = tmp_path / "x.nex"
+    file.write_text(data() + "lset nst=2; mcmc;\n")
+    assert block_analysis(file) is None
+    with pytest.warns(InputWarning, match="are not obeyed: LSET, MCMC"):
+        chain_input(mcmc_settings({"alignment": str(file)}))
 
 
 def test_states_by_character_ordered_ones_and_types_of_data(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -68,6 +69,17 @@ def test_the_ladder_and_what_a_generation_belongs_to():
     assert [p for n, _, p in halves for _ in range(n)] == [p for n, _, p in pieces for _ in range(n)]
 
 
+def test_stones_from_the_prior_and_what_is_before_the_first():
+    usual = ChainSettings(stones=4, generations=5000, sample_every=20)
+    up = ladder(replace(usual, stones_from_prior=True, stone_burn_in=0))
+    assert (up.first, up.each) == (40, 1240)  # what is left over is before the first stone
+    assert np.allclose(up.powers, ladder(usual).powers[::-1]) and up.of(0)[:2] == (0.0, True)
+    assert [up.of(40 + 1240 * k)[0] for k in range(4)] == [up.stone(k)[0] for k in range(4)]
+    assert up.stone(3) == pytest.approx((0.75**2.5, 1.0)) and ladder(usual).stone(0) == up.stone(3)
+    long = ladder(replace(usual, stone_burn_in=3000))
+    assert (long.first, long.each) == (3000 + 2000 - 4 * 500, 500) and long.of(0)[0] == 1.0
+
+
 def test_models_are_compared_the_best_first(finished):
     folder, _ = finished
     files = [str(folder / f"{model}.ss.json") for model in ("JC", "GTR+G4")]
@@ -116,6 +128,8 @@ def test_different_data_and_other_files_are_refused(finished):
         (["--until-converged"], "no until-converged"),
         (["--prior-only"], "no prior-only"),
         (["--stone-shape", "0"], "positive number"),
+        (["--stone-burn-in", "5000"], "of 5,000 in all, not 5000"),
+        (["--stone-burn-in", "4900"], "10 are the least"),
     ],
 )
 def test_what_cannot_be_done_is_said(options, message, tmp_path):

@@ -20,7 +20,7 @@ COUNTS = np.array([[3.0, 1, 4, 2], [5, 9, 2, 4], [6, 5, 3, 6]])
 
 
 def parse(text: str, datatype: str = "dna") -> Model:
-    sizes = {"dna": 4, "protein": 20, "codon": 60, "standard": 5}
+    sizes = {"dna": 4, "protein": 20, "codon": 60, "standard": 5, "binary": 2}
     counted = np.arange(1.0, sizes[datatype] + 1)
     return parse_model(
         text,
@@ -115,6 +115,7 @@ ROUND_TRIPS = [
     ("codon", "M7{0.5,1.5,3}+FQ"),
     ("codon", "M8K4{0.5,1.5,2.5,0.9,0.1,3}+F3X4+I{0.1}"),
     ("standard", "MKV+F+G4{0.2}"),
+    ("binary", "MKV+FB4{0.3}+G4{0.2}"),
     ("standard", "GTRK{1,2,3,4,5,6,7,8,9,2}+FQ"),
     ("standard", "ORDERED+ASC"),
     ("standard", "MK+G4{0.3}+ASC{0,2}"),
@@ -250,6 +251,7 @@ def test_a_missing_value_is_named() -> None:
         ("HKY*G4", 5, "ties 4 categories to 1 process(es)", "every process"),
         ("HKY*F", 5, "'*' cannot stand before F", "*H4"),
         ("HKY+G4+H2", 8, "both set the rate categories", "Keep one"),
+        ("JC+FB5", 4, "+FB5 is of characters of two states, and these have 4", "+FQ, +F or +FO"),
         ("JC{{1}}", 4, "unbalanced '{'", "NAME"),
     ],
 )

@@ -10,7 +10,7 @@ from scipy.stats import beta
 from phloem.data.genetic_code import genetic_code
 from phloem.errors import ModelError
 from phloem.model.amino_acid import empirical_matrices, profile_mixtures
-from phloem.model.codon_sites import beta_medians, beta_medians_derivatives
+from phloem.model.beta_medians import beta_medians, beta_medians_derivatives
 from phloem.model.frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.record import SiteModel
@@ -39,6 +39,7 @@ def mean_rate(m: SiteModel) -> float:
         ("protein", "LG4X+R4{0.1,0.2,0.2,0.5,0.3,1.0,0.4,2.0}"),
         ("protein", "LG+C20+G4"),
         ("codon", "M3+FQ+I"),
+        ("binary", "MK+FB5{0.2}+G2"),
         ("codon", "M8+FQ+G2"),
     ],
 )
@@ -146,6 +147,19 @@ def test_beta_medians_by_integration() -> None:
     for k, x in enumerate(beta_medians(2.0, 3.0, 4)):
         area, _ = quad(lambda t: 12 * t * (1 - t) ** 2, 0, x)
         assert area == pytest.approx((2 * k + 1) / 8, rel=1e-10)
+
+
+@pytest.mark.parametrize(("a", "n"), [(1e-4, 5), (0.05, 4), (0.7, 5), (150.0, 2)])
+def test_frequencies_of_characters_are_medians_and_mirror_each_other(a: float, n: int) -> None:
+    m = numbers(f"MK+FB{n}{{{a}}}", "binary")
+    found = np.array([p.frequencies for p in m.processes])
+    assert (found > 0).all() and np.array_equal(found, found[::-1, ::-1])
+    expected = beta(a, a).ppf((2 * np.arange(n) + 1) / (2 * n))
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-8, atol=2e-12)
+    np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-15)
+    for process in m.processes:  # all at once, as of each alone
+        q = process.eigen.right * process.eigen.values @ process.eigen.left
+        np.testing.assert_allclose(q, process.rate_matrix, rtol=1e-6, atol=1e-4)
 
 
 def test_numbers_of_classes_are_bounded() -> None:

@@ -121,7 +121,8 @@ class ChainSettings:
     fixed_topology: all trees have that of the tree that chains start from. precision: of conditional
     likelihoods on a GPU; their sums are of float64 always.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
-    at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py).
+    at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py). stone_burn_in: generations before the
+    first stone, None: as many as of a stone. stones_from_prior: from power 0 up to 1.
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
     proportions to begin with, else move name → weight. usual_weights: they stay so; False: they are learnt
     while moves adapt (weights.py), but of stepping stones or where move_weights says them. p_extend:
@@ -155,12 +156,15 @@ class ChainSettings:
     negative_constraints: tuple[tuple[int, ...], ...] = ()
     stones: int = 0
     stone_shape: float = 0.4
+    stone_burn_in: int | None = None
+    stones_from_prior: bool = False
     usual_weights: bool = False
     fixed_topology: bool = False
     precision: Literal["float64", "float32"] = "float64"
 
     def __post_init__(self) -> None:
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
+        self._check_first_stone()
         for name in (
             "n_runs",
             "n_chains",
@@ -184,6 +188,18 @@ class ChainSettings:
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
+
+    def _check_first_stone(self) -> None:
+        """InputError for what nothing says of a ladder."""
+        if not self.stones and (self.stone_burn_in is not None or self.stones_from_prior):
+            name = "stones_from_prior" if self.stone_burn_in is None else "stone_burn_in"
+            raise InputError(f"{name} is of a stepping-stone analysis", hint="Add --stepping-stone.")
+        if self.stone_burn_in is not None and not 0 <= self.stone_burn_in < self.generations:
+            raise InputError(
+                f"stone_burn_in is generations before the first stone, of {self.generations:,} in all, "
+                f"not {self.stone_burn_in}",
+                hint="Give 0 or more, and raise --generations.",
+            )
 
     @property
     def topologies(self) -> Constraints:

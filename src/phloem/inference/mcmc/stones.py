@@ -1,8 +1,8 @@
 """Marginal likelihoods by stepping stones: power posteriors prior · likelihood^β, and what they add up to.
 
 Xie, Lewis, Fan, Kuo and Chen 2011 (Systematic Biology 60:150), as MrBayes 3.2 has it: β_k = (k/K)^(1/shape),
-quantiles of Beta(shape, 1), visited from K - 1 down to 0. Which of them a generation belongs to follows from
-its number, so an analysis is resumed as any other.
+quantiles of Beta(shape, 1), visited from K - 1 down to 0, or upwards. Which of them a generation belongs to
+follows from its number, so an analysis is resumed as any other.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Laddered(Protocol):
 
 @dataclass(frozen=True)
 class Ladder:
-    """powers: (K + 1,) from 1 down to 0; stone k is sampled at powers[k + 1] and leads up to powers[k].
-    first: generations at power 1, in which moves adapt. each: generations of a stone, left_out: of them, in
-    which moves adapt to it."""
+    """powers: (K + 1,) from 1 down to 0, or, from the prior, up to 1; stone k is sampled at the lower one of
+    powers[k] and powers[k + 1] and leads up to the other. first: generations at powers[0], in which moves
+    adapt. each: generations of a stone, left_out: of them, in which moves adapt to it."""
 
     powers: np.ndarray
     first: int
@@ -54,19 +54,30 @@ class Ladder:
     def of(self, generation: int) -> tuple[float, bool, int]:
         """The power that the generation after this one is sampled at, whether moves adapt, until when."""
         if generation < self.first:
-            return 1.0, True, self.first
+            return float(self.powers[0]), True, self.first
         stone, within = divmod(generation - self.first, self.each)
         start = self.first + stone * self.each
         adapts = within < self.left_out
-        return float(self.powers[stone + 1]), adapts, start + (self.left_out if adapts else self.each)
+        return self.stone(stone)[0], adapts, start + (self.left_out if adapts else self.each)
+
+    def stone(self, k: int) -> tuple[float, float]:
+        """The power that stone k is sampled at, and the one that it leads up to."""
+        low, high = sorted(self.powers[k : k + 2].tolist())
+        return low, high
 
 
-def ladder(settings: Laddered, first: float = 0.0) -> Ladder:
-    """first: least share of the generations before the first stone, which has no less than any of them.
-    InputError where a stone has too few samples."""
+def ladder(settings: ChainSettings) -> Ladder:
+    """That of these chains. InputError where a stone has too few samples."""
+    n, first = settings.stones, settings.stone_burn_in
+    most = settings.generations // (n + 1) if first is None else (settings.generations - first) // n
+    return ladder_of(settings, most, settings.stones_from_prior)
+
+
+def ladder_of(settings: Laddered, most: int, from_prior: bool = False) -> Ladder:
+    """most: generations that a stone may have; what is left is before the first. InputError where a stone has
+    too few samples."""
     n, every = settings.stones, settings.sample_every
-    left = settings.generations - int(first * settings.generations)
-    each = min(settings.generations // (n + 1), left // n) // every * every
+    each = max(most, 0) // every * every
     left_out = -(-int(settings.burn_in * each) // every) * every
     if (each - left_out) // every < LEAST_SAMPLES:
         raise InputError(
@@ -80,7 +91,7 @@ def ladder(settings: Laddered, first: float = 0.0) -> Ladder:
             f"a ladder of {n:,} stones of shape {settings.stone_shape:g} has equal powers",
             hint="The usual shape is 0.4.",
         )
-    return Ladder(powers, settings.generations - n * each, each, left_out)
+    return Ladder(powers[::-1] if from_prior else powers, settings.generations - n * each, each, left_out)
 
 
 def stretches(settings: ChainSettings, generation: int, n: int) -> Iterator[tuple[int, bool, float]]:
@@ -137,14 +148,15 @@ def marginal_likelihood(samples: Sequence[Samples], stones: Ladder) -> MarginalL
         draws = np.stack(
             [s.numbers[(s.generation > begin) & (s.generation <= end), 0] for s in samples]
         )  # (runs, n) log-likelihoods
-        step = stones.powers[k] - stones.powers[k + 1]
+        power, reaches = stones.stone(k)
+        step = reaches - power
         largest = draws.max()
         weights = np.exp(step * (draws - largest))
         ess = float(mixing(weights[:, :, None])[0][0]) if np.ptp(weights) > 0 else float(weights.size)
         ratio = float(np.log(weights.mean()) + step * largest)
         error = float(weights.std(ddof=1) / weights.mean() / np.sqrt(ess))
         per_run += np.log(weights.mean(axis=1)) + step * largest
-        power, reaches = float(stones.powers[k + 1]), float(stones.powers[k])
         found.append(Stone(power, reaches, ratio, error, float(draws.mean()), ess))
+    found.sort(key=lambda stone: -stone.power)
     total, error = sum(s.log_ratio for s in found), float(np.sqrt(sum(s.error**2 for s in found)))
     return MarginalLikelihood(total, error, tuple(per_run.tolist()), tuple(found))

@@ -25,7 +25,7 @@ from phloem.inference.mcmc.settings import (
     check_stones,
     parse_density,
 )
-from phloem.inference.mcmc.stones import Ladder, ladder
+from phloem.inference.mcmc.stones import Ladder, ladder_of
 
 Start = Literal["random", "lsd"]
 FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "laplace": (Laplace, 2), "loguniform": (LogUniform, 2)}
@@ -226,8 +226,9 @@ class TimeSettings:
 
     @property
     def ladder(self) -> Ladder:
-        """Of a stepping-stone analysis."""
-        return ladder(self, self.warm_up)
+        """Of a stepping-stone analysis: the warm-up is no shorter than a stone."""
+        left = self.generations - int(self.warm_up * self.generations)
+        return ladder_of(self, min(self.generations // (self.stones + 1), left // self.stones))
 
     @property
     def expected_generations(self) -> int:

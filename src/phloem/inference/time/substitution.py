@@ -16,6 +16,7 @@ from phloem.density.terms.tied_dirichlet import TiedDirichlet
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import ChainModel, is_shares, printed_names, printed_values
+from phloem.model.character_frequencies import SHAPE
 
 
 def model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarray]:
@@ -55,7 +56,7 @@ def usual_prior(block: Block) -> Family:
     if block.support == "simplex":
         return Dirichlet(1.0)
     if block.support == "positive":
-        return Exponential(1.0) if _bare(block.name) in ("alpha", "sigma") else LogNormal(1.0, 1.25)
+        return Exponential(1.0) if _bare(block.name) in ("alpha", "sigma", SHAPE) else LogNormal(1.0, 1.25)
     return Uniform(block.lower, block.upper)
 
 

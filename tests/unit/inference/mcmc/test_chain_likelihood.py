@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from phloem import TreeLikelihood, read_alignment
+from phloem.data.alignment import Alignment
+from phloem.data.alphabet import alphabet
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.inference.mcmc import start
 from phloem.inference.mcmc.recipes import observations
@@ -22,6 +24,7 @@ from phloem.pruning.cpu.cell_memory import Part, column_ranges
 from phloem.tree.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[4]
+KNOWN = np.vstack([np.eye(2, dtype=bool), np.ones((1, 2), bool)])
 GOLDEN = ROOT / "tests" / "golden" / "fixed_trees"
 
 
@@ -67,6 +70,14 @@ def test_without_site_repeats_the_numbers_are_the_same():
         for repeats in (True, False)
     ]
     assert len(traces[0]) == 11 and np.array_equal(*traces)
+
+
+@pytest.mark.parametrize("text", ["MK+FB4+G2+ASC", "MK+FB5"])
+def test_frequencies_of_characters(text):
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 2, (6, 20))
+    codes[0], codes[1] = 0, 1  # none is constant
+    check(Alignment(tuple("abcdef"), alphabet("binary"), codes.astype(np.uint8), KNOWN), text, 200)
 
 
 def golden(name: str, **options):
