@@ -57,7 +57,7 @@ def choose(
 
     readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
     _require_obeyed(data, readers, settings)
-    kept = KeptFits(journal)
+    kept = KeptFits.read(journal)
     if not data.partitioned:
         climb = data.constraint is None
         if not climb:

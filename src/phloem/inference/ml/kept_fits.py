@@ -4,7 +4,7 @@ were."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,19 +17,25 @@ from phloem.tree.tree import Tree
 Fit = TypeVar("Fit")
 
 
+@dataclass(frozen=True, eq=False)
 class KeptFits:
-    """Fits by name, which are made once: those of an earlier run are read. journal: of the work; None keeps
-    nothing. What is fitted follows from what was fitted before, so that the names suffice."""
+    """Fits by name, which are made once. journal: of the work; None keeps nothing. known: what an earlier run
+    has done, by the name behind `ahead`. What is fitted follows from what was fitted before, so that the
+    names suffice."""
 
-    def __init__(self, journal: Journal | None = None) -> None:
-        self._journal, self._ahead = journal, ""
-        self._known = {} if journal is None else {one["fit"]: one["found"] for one in journal.read()}
+    journal: Journal | None = None
+    known: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    ahead: str = ""
+
+    @staticmethod
+    def read(journal: Journal | None) -> KeptFits:
+        """InputError for the journal of another work."""
+        records = () if journal is None else journal.read()
+        return KeptFits(journal, {one["fit"]: one["found"] for one in records})
 
     def of(self, part: str) -> KeptFits:
         """Those of a part, by names of its own."""
-        found = KeptFits()
-        found._journal, found._known, found._ahead = self._journal, self._known, f"{part}\t"
-        return found
+        return replace(self, ahead=f"{part}\t")
 
     def optimum(self, name: str, make: Callable[[], OptimizeResult]) -> OptimizeResult:
         return self.fit(name, make, _plain_optimum, _optimum)
@@ -42,12 +48,12 @@ class KeptFits:
         read: Callable[[dict[str, Any]], Fit],
     ) -> Fit:
         """plain, read: to numbers, strings and lists, and back."""
-        name = self._ahead + name
-        if name in self._known:
-            return read(self._known[name])
+        name = self.ahead + name
+        if name in self.known:
+            return read(self.known[name])
         found = make()
-        if self._journal is not None:
-            self._journal.add({"fit": name, "found": plain(found)})
+        if self.journal is not None:
+            self.journal.add({"fit": name, "found": plain(found)})
         return found
 
 
@@ -72,7 +78,7 @@ def tree_of_record(record: Mapping[str, Any]) -> Tree:
 
 
 def _plain_optimum(found: OptimizeResult) -> dict[str, Any]:
-    record = {field.name: getattr(found, field.name) for field in fields(OptimizeResult)}
+    record = {own.name: getattr(found, own.name) for own in fields(OptimizeResult)}
     record |= {"tree": plain_tree(found.tree), "parameters": plain_values(found.parameters)}
     return record | {"branch_lengths": found.branch_lengths.tolist()}
 
