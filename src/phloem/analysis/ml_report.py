@@ -16,6 +16,7 @@ from phloem.analysis.ml_constraint import constraint_lines
 from phloem.analysis.ml_effort import effort_line
 from phloem.analysis.ml_merge import merging_lines
 from phloem.analysis.ml_omegas import omega_lines
+from phloem.analysis.ml_settings import DRAWN
 from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
 from phloem.inference.ml.optimum import PartitionedOptimum
@@ -162,9 +163,9 @@ def support_lines(result: MlResult) -> list[str]:
     supports = result.supports
     if supports is None:
         return []
-    lines = [
-        f"supports of {len(supports.branches)} inner branches ({'/'.join(supports.names)} in PREFIX.tree):"
-    ]
+    drawn, names = DRAWN[result.settings.sampling], "/".join(supports.names)
+    of = "" if result.settings.sampling == "site" else f", by replicates of {drawn},"
+    lines = [f"supports of {len(supports.branches)} inner branches{of} ({names} in PREFIX.tree):"]
     for name, column in zip(supports.names, supports.shares.T):
         high = int((column >= 0.95).sum())
         lines.append(f"  {name:<10} mean {100 * column.mean():.1f} %, {high} of 95 % or more")

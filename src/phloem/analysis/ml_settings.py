@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.model_choice import ChoiceSettings
     from phloem.inference.ml.search_state import Checkpoint
 
+DRAWN = {"site": "sites", "gene": "parts", "genesite": "parts and their sites"}  # for a replicate, in words
 AUTOMATIC, ONLY_CHOICE = ("auto", "mfp"), "mf"  # in place of a model, in any case; IQ-TREE's names
 _ASCERTAINED = "+asc"  # behind these: of all models that are compared
 _CHOICES = ("TEST", "TESTNEW", "TESTONLY", "TESTNEWONLY", "TESTMERGE", "TESTMERGEONLY")  # IQ-TREE's others
@@ -141,7 +142,7 @@ class MlSettings(FitSettings):
         prefix = self.file_prefix
         files = {f"{prefix}.tree": "the tree, in substitutions per site"} if self.searches else {}
         if self.bootstrap:
-            files[f"{prefix}.bootstrap.nwk"] = "trees of resampled sites"
+            files[f"{prefix}.bootstrap.nwk"] = f"trees of resampled {DRAWN[self.sampling]}"
         if self.automatic:
             files[f"{prefix}.models.tsv"] = "all models that were compared"
         if self.merge is not None:
@@ -191,7 +192,7 @@ def _iqtree_names(settings: MlSettings) -> dict[str, str]:
             names[".contree"] = "the extended consensus of the replicates' trees"
             names[".splits.nex"] = "splits of the replicates' trees, with percentages"
         if settings.bootstrap:
-            names[".boottrees"] = "trees of resampled sites"
+            names[".boottrees"] = f"trees of resampled {DRAWN[settings.sampling]}"
     return {f"{prefix}{ending}": f"{what} (IQ-TREE's name)" for ending, what in names.items()}
 
 
@@ -268,7 +269,7 @@ def support_settings(settings: MlSettings) -> SupportSettings:
     if not settings.searches and (settings.alrt or settings.ufboot or settings.bootstrap):
         raise InputError("supports are of a tree, and --model MF searches none", hint=SEARCH)
     if settings.sampling != "site":
-        require_choice("--sampling", settings.sampling, ("site", "gene", "genesite"))
+        require_choice("--sampling", settings.sampling, DRAWN)
         if not (settings.alrt or settings.ufboot or settings.bootstrap):
             raise InputError("--sampling is about replicates", hint="Add --ufboot 1000, or --bootstrap 100.")
         if not settings.partitioned:
