@@ -44,6 +44,7 @@ from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.trees import newick_text
+from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
 from phloem.pruning.select import Selection
@@ -244,10 +245,7 @@ def analysed(
         tree = rows.put_back(found.optimum.tree)
         assure(data.constraint, tree)
         warnings += rooted(tree, outgroup)[1] if outgroup else []
-        warnings += only_variable([(part.name, part.alignment) for part in data.parts], models)
-        warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
-        warnings += [_NEAR] if settings.ufboot and settings.sampling != "site" else []
-        warnings += few_sites(found.optimum.n_free, sum(part.alignment.n_sites for part in data.parts))
+        warnings += _what_to_heed(data, models, found)
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told, here, checkpoint)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
@@ -268,6 +266,15 @@ def analysed(
         warnings=tuple(warnings),
     )
     return result, data, checkpoint
+
+
+def _what_to_heed(data: MlData, models: Sequence[Model], found: SearchResult) -> list[str]:
+    """Warnings of what the search found, and of its supports."""
+    settings, optimum = data.settings, found.optimum
+    said = only_variable([(part.name, part.alignment) for part in data.parts], models)
+    said += [] if optimum.converged else [_NOT_CONVERGED]
+    said += [_NEAR] if settings.ufboot and settings.sampling != "site" else []
+    return [*said, *few_sites(optimum.n_free, sum(part.alignment.n_sites for part in data.parts))]
 
 
 def _first_start(data: MlData, seed: int) -> Start:
