@@ -3,8 +3,8 @@
 Branch i, above node i, lasts τ_i = t_parent - t_i and has the length d_i = r_i τ_i. A strict clock has
 r_i = μ. The uncorrelated log-normal clock (Drummond et al. 2006, PLoS Biol. 4:e88) is non-centred here: r_i =
 μ exp(s ε_i - h s²), ε_i ~ N(0, 1). With h = ½ μ is the mean rate in real space, and the spread is given by
-the coefficient of variation φ, s² = log(1 + φ²) ("cv"), or is s itself ("log", BEAST's ucld.mean and
-ucld.stdev with meanInRealSpace); with h = 0 μ is the median rate and s the spread ("log-median", log μ and s
+the coefficient of variation φ, s² = log(1 + φ²) ("cv"), or is s itself ("log", BEAST 2's ucldMean and
+ucldStdev); with h = 0 μ is the median rate and s the spread ("log-median", log μ and s
 BEAST 1's ucld.mu and ucld.sigma).
 
 With L_i = d log P(data) / d d_i, all from one backward pass:

@@ -2,7 +2,8 @@
 
 BEAST 1: `<taxon id="a"><date value="1982" direction="forwards" units="years"/></taxon>`, the date also as
 `<date idref="earlier"/>` or written 31/12/1982; with `uncertainty="1"` and a `<leafHeight taxon="a">` it is
-sampled from 1982 to 1983. BEAST 2: a trait of a=1982,b=1990, with `dateFormat="d/M/yyyy"` of a=31/12/1982.
+sampled from 1982 to 1983. BEAST 2: a trait of a=1982,b=1990, with `dateFormat="d/M/yyyy"` of a=31/12/1982;
+those that it samples are as their priors have them (io.beast_tip_priors).
 Others: `<taxon id="a"><attr name="location">Fujian</attr></taxon>`; a trait of a=Fujian,b=Hunan.
 """
 
@@ -11,9 +12,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
+from math import inf
 
 from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.beast_elements import Element, parsed, tell_unread
+from phloem.io.beast_tip_priors import tip_priors
 from phloem.io.date_text import UNKNOWN, DateRange, parse_date
 from phloem.io.source_text import SourceText
 
@@ -34,7 +37,7 @@ def read_beast_dates(source: SourceText) -> tuple[Found, bool, DateRange | None]
     """
     root = parsed(source)
     found: Found = {}
-    backwards, units, exact = set[bool](), set[str](), list[str]()
+    backwards, units, exact = set[bool](), dict[str, str](), list[str]()
     sampled = {one.attributes.get("taxon", "") for one in root.every("leafHeight")}
     of_traits = tuple(_of_traits(root, source))
     for name, element, text, back, form in (*_of_taxa(root, source), *of_traits):
@@ -44,15 +47,43 @@ def read_beast_dates(source: SourceText) -> tuple[Found, bool, DateRange | None]
         width = width if name in sampled else 0.0
         found[name] = element.line, _date(name, element, _year_first(text, form), width, back, source)
         backwards.add(back)
-        units.add(_unit(element))
+        units[name] = _unit(element)
     if not found:
         raise source.error("the file has no dates", 0, hint="Give a table of dates.")
     if len(backwards) > 1:
         raise source.error("some dates count forwards and others backwards", 0, hint="Give a table of dates.")
-    _tell(root, source, exact, sorted(units - {"year"}))
+    _tell(root, source, exact, sorted({*units.values()} - {"year"}))
     ages, youngest = backwards.pop(), max((date for _, date in found.values()), key=lambda date: date.lower)
+    if not of_traits and not ages:
+        _tell_later(found, youngest.lower, source)
+    _take_priors(root, found, {name: _PER_YEAR[unit] for name, unit in units.items()}, ages, source)
     of_rest = None if of_traits else youngest._replace(upper=youngest.lower)
     return found, ages, DateRange(0.0, 0.0) if ages else of_rest
+
+
+def _tell_later(found: Found, youngest: float, source: SourceText) -> None:
+    """A warning of dates that may be later here than in BEAST 1, which has no negative heights."""
+    later = [name for name, (_, date) in found.items() if youngest < date.upper < inf]
+    if later:
+        told = f"BEAST 1 samples no date after {youngest:g}, that of its youngest taxon; here that of"
+        many = "" if len(later) == 1 else f" and {len(later) - 1:,} more"
+        told += f" '{later[0]}'{many} may be up to {max(found[name][1].upper for name in later):g}"
+        warnings.warn(f"{shown_file(source.file or 'the file')}: {told}", InputWarning, stacklevel=3)
+
+
+def _take_priors(
+    root: Element, found: Found, per_year: dict[str, float], ages: bool, source: SourceText
+) -> None:
+    """Dates that BEAST 2 samples with a prior, in the place of the trait's, and a warning of others that it
+    samples."""
+    priors, otherwise = tip_priors(root)
+    for name in found.keys() & priors.keys():
+        line, date = priors[name]
+        found[name] = line, _in_years(date, per_year[name], ages)
+    if otherwise:
+        told = f"sampled dates without a uniform or normal prior of each count as exact, as of {otherwise[0]}"
+        hint = "a table of dates may have ranges and normal errors"
+        warnings.warn(f"{shown_file(source.file or 'the file')}: {told}; {hint}", InputWarning, stacklevel=3)
 
 
 def read_beast_traits(source: SourceText) -> dict[str, dict[str, tuple[int, str]]]:
@@ -82,9 +113,6 @@ def _tell(root: Element, source: SourceText, exact: list[str], units: list[str])
         many = "the date" if len(exact) == 1 else f"{len(exact):,} dates"
         told = f"{many} with an uncertainty that is not sampled, or sampled without one, count as exact, as"
         warnings.warn(f"{file}: {told} that of '{exact[0]}'; {table}", InputWarning, stacklevel=3)
-    if any(one.attributes.get("tipsonly") == "true" for one in root.everything()):
-        told = f"dates of tips with a prior (tipsonly) count as exact; {table} and normal errors"
-        warnings.warn(f"{file}: {told}", InputWarning, stacklevel=3)
     for unit in units:
         told = f"its dates are in {unit}s; here ages are in years, rates a year"
         warnings.warn(f"{file}: {told}", InputWarning, stacklevel=3)
@@ -185,7 +213,15 @@ def _date(name: str, at: Element, text: str, width: float, back: bool, source: S
         raise source.error(error.message, at.offset, taxon=name, hint=error.hint) from None
     if date == UNKNOWN:
         return date
-    if not date.calendar:
-        date = DateRange(date.lower / per_year, date.upper / per_year)
-    date = date._replace(upper=date.upper + width / per_year)
-    return DateRange(-date.upper, -date.lower) if back and not date.calendar else date
+    if date.calendar:
+        return date._replace(upper=date.upper + width / per_year)
+    return _in_years(date._replace(upper=date.upper + width), per_year, back)
+
+
+def _in_years(date: DateRange, per_year: float, ages: bool) -> DateRange:
+    """A date of some unit in years, and an age as a date before the present."""
+    sign = -1.0 if ages else 1.0
+    lower, upper = sorted((sign * date.lower / per_year, sign * date.upper / per_year))
+    return date._replace(
+        lower=lower, upper=upper, mean=sign * date.mean / per_year, error=date.error / per_year
+    )

@@ -122,8 +122,12 @@ def _with_error(text: str, taxon: str | None) -> DateRange | None:
     if moment is None or moment.lower < moment.upper or not _NUMBER.fullmatch(error) or float(error) <= 0.0:
         hint = "Write a year or a day and a standard deviation in years, as in 4520+/-35."
         raise InputError(f"'{text}' is no date with an error", taxon=taxon, hint=hint)
-    mean, away = moment.lower, _LIMITS * float(error)
-    return DateRange(mean - away, mean + away, False, moment.calendar, mean, float(error))
+    return with_normal_error(moment.lower, float(error))._replace(calendar=moment.calendar)
+
+
+def with_normal_error(mean: float, error: float) -> DateRange:
+    """A decimal year that is known with a normal error of this standard deviation."""
+    return DateRange(mean - _LIMITS * error, mean + _LIMITS * error, mean=mean, error=error)
 
 
 def _range(text: str, taxon: str | None) -> DateRange | None:

@@ -12,8 +12,9 @@ POP_SIZE = "population size"
 @dataclass(frozen=True, eq=False)
 class ThroughTime:
     """ages: (n,) before the youngest date, or the present. lineages, sizes: (n, 3) median, low and high end
-    of the central interval of `mass`, over draws whose root is as old; sizes None where the tree prior has
-    none, and what they are. root: (3,) of the root's age."""
+    of the central interval of `mass`; of lineages over all draws, 1 above the root, of sizes over those
+    whose root is as old; sizes None where the tree prior has none, and what they are. root: (3,) of the
+    root's age."""
 
     ages: np.ndarray
     lineages: np.ndarray

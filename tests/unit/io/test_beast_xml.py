@@ -93,8 +93,39 @@ def test_dates_that_are_sampled_have_the_limits_of_their_uncertainty():
     assert older.lower[2] == -2000 / 12 and older.upper[2] == -1994 / 12
     with pytest.warns(InputWarning, match="sampled without one, count as exact, as that of 'a'"):
         dates_from_table(sampled.replace('taxon="d"', 'taxon="a"'))
-    with pytest.warns(InputWarning, match="tipsonly"):
-        dates_from_table(BEAST_2.replace("</run>", '<distribution tipsonly="true"/></run>'))
+    assert any("no date after 166.167" in str(one.message) for one in told)  # a height would be negative
+    with warnings.catch_warnings(record=True) as told:
+        dates_from_table(sampled.replace("forwards", "backwards"))
+    assert not any("no date after" in str(one.message) for one in told)
+
+
+SAMPLED_TIPS = """<distribution spec="MRCAPrior" tipsonly="true"><taxonset id="A"><taxon id="a"/></taxonset>
+  <Uniform name="distr" lower="1981.5" upper="1983"/></distribution>
+<distribution spec="MRCAPrior" tipsonly="true" taxonset="@D">
+  <distr spec="beast.base.inference.distribution.Normal" offset="1">
+    <parameter name="mean">1993.0</parameter><parameter name="sigma" value="0.5"/></distr></distribution>
+<taxonset id="D"><taxon idref="d"/></taxonset>
+<operator spec="TipDatesRandomWalker" taxonset="@A" weight="1"/>
+<operator spec="beast.base.evolution.operator.TipDatesScaler" taxonset="@D" weight="1"/></run>"""
+
+
+def test_tips_that_beast_2_samples_have_their_priors():
+    text = BEAST_2.replace("</run>", SAMPLED_TIPS)
+    found = dates(text)
+    assert (found.lower[0], found.upper[0], found.error[0]) == (1981.5, 1983.0, 0.0)
+    assert (found.lower[1], found.upper[1]) == (1990.5, 1990.5)
+    assert (found.mean[2], found.error[2]) == (1994.0, 0.5)
+    ages = dates(text.replace('"date"', '"age"').replace("<trait", '<trait units="month"'))
+    assert (ages.lower[0], ages.upper[0], ages.mean[2]) == (-1983 / 12, -1981.5 / 12, -1994 / 12)
+    held = dates(text.replace('"@A" weight="1"', '"@A" weight="0.0"'))  # no move: as the trait says
+    assert held.lower[0] == held.upper[0] == 1982.0
+    for old, new, told in (
+        ("Uniform", "Gamma", "'a'"),
+        ('taxonset="@D" w', "w", "all tips"),
+        ("@A", "", "all tips"),
+    ):
+        with pytest.warns(InputWarning, match=f"count as exact, as of {told}"):
+            dates_from_table(text.replace(old, new))
 
 
 def test_dates_that_are_named_or_written_otherwise():
