@@ -33,7 +33,7 @@ _PUBLIC = {
     "parse_model": "phloem.model.grammar",
     "TreeLikelihood": "phloem.likelihood.tree_likelihood",
     "PartitionedLikelihood": "phloem.likelihood.partitioned",
-    "Linkage": "phloem.density.parameterisation",
+    "Linkage": "phloem.density.parts",
     "simulate_alignment": "phloem.likelihood.simulation",
     "optimize": "phloem.inference.ml.optimize",
     "PhloemError": "phloem.errors",
