@@ -166,7 +166,7 @@ begin sets; charset codon = 4-6; charset third = 6 7; end;
 def test_mixed(tmp_path):
     with pytest.raises(InputError) as error:
         read(tmp_path, MIXED)
-    assert "sites=" in error.value.hint
+    assert "such as 7" in error.value.hint
     assert letters(read(tmp_path, MIXED, sites="4-6")) == {"a": "ACG", "b": "*C-"}
     assert letters(read(tmp_path, MIXED, sites="codon")) == {"a": "ACG", "b": "*C-"}
     (tmp_path / "file").write_text(MIXED)
