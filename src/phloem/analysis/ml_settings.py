@@ -20,7 +20,7 @@ from phloem.errors import STANDARD_INPUT, InputError, count_of, require_choice
 from phloem.io.input_file import input_digest
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.branch_tests import SupportSettings
+    from phloem.inference.ml.branch_tests import Sampling, SupportSettings
     from phloem.inference.ml.model_choice import ChoiceSettings
     from phloem.inference.ml.search_state import Checkpoint
 
@@ -101,7 +101,7 @@ class MlSettings(FitSettings):
     ufboot: int = 0
     bnni: bool = False
     bootstrap: str | None = None
-    sampling: Literal["site", "gene", "genesite"] = "site"
+    sampling: Sampling = "site"
     engine: Literal["auto", "patterns", "differences"] = "auto"
     sprta: bool = False
     picture: str | None = None

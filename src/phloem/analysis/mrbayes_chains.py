@@ -77,14 +77,12 @@ class Chains:
             hint = "Leave it out for random trees, write 'startvals tau=name', or give --start bionj."
             raise command.error(f"starttree={word} is not supported", hint, option.line)
         value: Any = word
-        if name in _WHOLE:
-            if count_of(word) < 0:
+        if name in _WHOLE or name == "burninss":
+            counts_stones = name == "burninss" and word.startswith("-")
+            number = count_of(word.removeprefix("-") if counts_stones else word)
+            if number < 0:
                 raise command.error(f"{name} is no whole number: '{word[:40]}'", "Correct it.", option.line)
-            value = count_of(word)
-        elif name == "burninss":
-            if count_of(word.removeprefix("-")) < 0:
-                raise command.error(f"{name} is no whole number: '{word[:40]}'", "Correct it.", option.line)
-            value = count_of(word.removeprefix("-")) * (-1 if word.startswith("-") else 1)
+            value = -number if counts_stones else number
         elif name in _REAL:
             if not _is_number(word):
                 raise command.error(f"{name} is no number: '{word[:40]}'", "Correct it.", option.line)

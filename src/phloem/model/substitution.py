@@ -146,9 +146,11 @@ def reversible_adjoint(exchangeability, frequencies, d_rate_matrix, d_frequencie
 
 def reversible_processes(exchangeability: np.ndarray, frequencies: np.ndarray) -> tuple[Process, ...]:
     """reversible_process for each row of frequencies (M, S), all above 0, with their eigensystems."""
-    q = normalised(exchangeability * frequencies[:, None, :], frequencies)
-    found = zip(q, frequencies, *_symmetric(q, frequencies))
-    return tuple(Process(own, pi, True, EigenSystem(*eigen)) for own, pi, *eigen in found)
+    whole = reversible_process(exchangeability, frequencies)
+    eigen = whole.eigen
+    assert eigen is not None
+    found = zip(whole.rate_matrix, frequencies, eigen.values, eigen.right, eigen.left)
+    return tuple(Process(q, pi, True, EigenSystem(*own)) for q, pi, *own in found)
 
 
 def eigensystem(process: Process) -> EigenSystem | None:

@@ -16,9 +16,7 @@ addEventListener("hashchange", () => wanted.abort());
 
 export async function analysisForm(place, name, found, datatype) {
   const [kinds, folder] = await Promise.all([get("kinds"), get("folder")]);
-  const mixed = Boolean(found.parts?.length), asks = (kind, test) => kind.questions.some(test);
-  const takesParts = (kind) => asks(kind, (one) => one.option === "partitions") && !asks(kind, (one) => one.option === "model" && one.required);
-  const fitting = kinds.filter((kind) => kind.takes.includes(found.content) && (!mixed || takesParts(kind)));
+  const fitting = kinds.filter((kind) => kind.takes.includes(found.content) && (found.datatype !== "mixed" || takesParts(kind)));
   const body = el("div", {});
   const choose = (kind) => {
     for (const one of cards.children) one.setAttribute("aria-pressed", String(one.dataset.kind === kind.name));
@@ -28,6 +26,12 @@ export async function analysisForm(place, name, found, datatype) {
     type: "button", "aria-pressed": "false", "data-kind": kind.name, onclick: () => choose(kind),
   }, el("b", {}, kind.title), el("span", {}, kind.plain))));
   show(place, el("h2", {}, "Analyse"), cards, body);
+}
+
+// Whether it reads parts, each with the usual model of its kind.
+function takesParts(kind) {
+  const asked = (option) => kind.questions.find((one) => one.option === option);
+  return asked("partitions") && !asked("model")?.required;
 }
 
 function questions(body, kind, name, found, folder, datatype) {
@@ -136,7 +140,7 @@ function datesOf(name, folder) {
 // A question with the models that are for these data, and one of them where the command has no usual one.
 function fitted(question, kind, found, dates) {
   if (question.option === "dates") return { ...question, none: kind.name === "time" ? "present" : "names", usual: dates };
-  if (question.option === "partitions" && found.parts?.length) return { ...question, usual: "declared" };
+  if (question.option === "partitions" && found.datatype === "mixed") return { ...question, usual: "declared" };
   if (question.option !== "model" || found.content !== "alignment") return question;
   const data = found.datatype;
   const fits = (value) => {
