@@ -301,7 +301,8 @@ def _declared(characters: CharacterRows, options: DataOptions) -> Scheme:
         raise InputError(
             "the alignment declares no parts",
             file=options.alignment,
-            hint="Give a partition file, CHARSETs, DATATYPE=MIXED, or --block all for several blocks.",
+            hint="Leave --partitions out for one part; else give a partition file, CHARSETs, DATATYPE=MIXED, "
+            "or --block all where there are several blocks.",
         )
     if nexus is not None:
         return read_scheme(characters, nexus, name=name, unassigned=unassigned)

@@ -145,7 +145,8 @@ def _show(result: TimeResult) -> None:
         shares = ", ".join("–" if x != x else f"{x:.2f}" for x in result.swaps)
         console.print(f"Swaps accepted between neighbouring ranks of heat, from the cold chain on: {shares}")
     unit = "chain-generations" if result.swaps else "generations"
-    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} {unit}/s{resumed}{undefined}")
+    speed = f", {result.speed:,.0f} {unit}/s" if result.speed > 0 else ", nothing left to sample"
+    console.print(f"{result.seconds:.1f} s{speed}{resumed}{undefined}")
     show_files(result.files, result.was_finished)
 
 
