@@ -261,7 +261,7 @@ def test_numbers_that_are_not_finite(tmp_path):
 
 
 def test_runs_of_unequal_length_and_columns(tmp_path):
-    """The last samples of the longer one; columns that both have; texts are no numbers."""
+    """Samples of the longer one evenly spread; columns that both have; texts are no numbers."""
     a, b = tmp_path / "a.log", tmp_path / "b.log"
     a.write_text("state\tp\tq\tname\n" + "".join(f"{i}\t{i % 7}\t{i % 3}\tx\n" for i in range(40)))
     b.write_text("state\tq\tp\tname\n" + "".join(f"{i}\t{i % 3}\t{i % 7}\tx\n" for i in range(60)) + "60\t1")
@@ -269,7 +269,12 @@ def test_runs_of_unequal_length_and_columns(tmp_path):
     assert traces.names == ("p", "q") and [len(v) for v in traces.values] == [40, 60]
     np.testing.assert_array_equal(traces.values[0], traces.values[1][:40])
     found = run_summarise(SummariseSettings((str(a), str(b)), burn_in=0.5))
-    assert found.draws == 20 and found.numbers.first == [20, 40] and found.tree is None
+    assert found.draws == 20 and found.numbers.first == [20, 30] and found.tree is None
+    dense, thin = tmp_path / "dense.log", tmp_path / "thin.log"
+    for file, every in ((dense, 1), (thin, 10)):  # the same samples, of which one keeps a tenth
+        file.write_text("state\tp\n" + "".join(f"{i}\t{i}\n" for i in range(0, 401, every)))
+    same = run_summarise(SummariseSettings((str(dense), str(thin)), burn_in=0.25)).numbers.summary
+    assert same.mean[0] == pytest.approx(250, abs=1) and same.sd[0] == pytest.approx(91, abs=3)
     (tmp_path / "c.log").write_text("state\tother\n0\t1\n1\t2\n")
     with pytest.raises(InputError, match="no column in common"):
         read_trace_files([str(a), str(tmp_path / "c.log")])
