@@ -74,3 +74,17 @@ def likely_age(family: Family | float, least: float = 1e-6, most: float = 1e9) -
     if not np.isfinite(value).any():
         raise InputError("a density of an age leaves no positive age")
     return float(x[int(np.argmax(value + np.log(x)))])
+
+
+def age_limits(family: Family | float, least: float = 1e-6, most: float = 1e9) -> tuple[float, float]:
+    """Between which ages a density is, roughly: 0 and infinity where it has no end."""
+    if isinstance(family, float):
+        return family, family
+    if isinstance(family, Uniform | LogUniform):
+        return max(family.lower, 0.0), family.upper
+    x = np.geomspace(least, most, 1501)
+    there = np.flatnonzero([np.isfinite(family.log_density(np.array([age]))) for age in x])
+    if not len(there):
+        return np.inf, -np.inf
+    low = x[there[0]] if there[0] > 0 else 0.0
+    return float(low), float(x[there[-1]]) if there[-1] < len(x) - 1 else np.inf
