@@ -28,7 +28,8 @@ class Calibrations(NamedTuple):
     ancestor has, nan where it may have others. shift: (C,) what is taken off an age before its density is
     asked for. above: (C,) int64, the place of a number that is added to the age before, -1 of none: the gap
     between the root and the beginning of a process. dated: (C,) uint8, whether it is the age of a node of
-    every tree, and has a density or is fixed."""
+    every tree, and has a density or is fixed. stem: (C,) uint8, whether the age is that of the node above the
+    common ancestor, where the stem of the clade begins."""
 
     member: np.ndarray
     size: np.ndarray
@@ -37,11 +38,12 @@ class Calibrations(NamedTuple):
     shift: np.ndarray
     above: np.ndarray
     dated: np.ndarray
+    stem: np.ndarray
 
 
 def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
-    """ancestors (C,), out: the most recent common ancestor of every set; counts: (2, N) to work in. Returns
-    False where a set that must be a clade is none, or one that may not be is one."""
+    """ancestors (C,), out: the most recent common ancestor of every set, or of a stem the node above; counts:
+    (2, N) to work in. Returns False where a set that must be a clade is none, or one that may not be one."""
     allowed = True
     for c in range(ancestors.shape[0]):
         ancestors[c] = -1
@@ -58,6 +60,9 @@ def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
                 clade = counts[1, x] == counts[0, x]
                 wanted = calibrations.together[c]
                 allowed = allowed and (wanted == FREE or clade == (wanted == TOGETHER))
+                for j in range(i + 1, order.shape[0] if calibrations.stem[c] == 1 else 0):
+                    if left[order[j]] == x or right[order[j]] == x:
+                        ancestors[c] = order[j]
                 break
     return allowed
 

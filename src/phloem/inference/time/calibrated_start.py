@@ -161,12 +161,12 @@ def _impossible(clades: Sequence[Clade], below: float, above: float) -> InputErr
 
 
 def ancestor_of(tree: DatedTree, clade: Clade, taxa: Sequence[str]) -> int:
-    """The node of the most recent common ancestor of a clade's taxa."""
+    """The node of the most recent common ancestor of a clade's taxa, or of a stem the one above."""
     missing = np.zeros(len(tree.heights), np.int64)
     missing[: len(taxa)] = np.isin(np.array(taxa), clade.taxa)
     for x in tree.order:
         if missing[x] == len(clade.taxa):
-            return int(x)
+            return int(tree.parent[x] if clade.stem and tree.parent[x] >= 0 else x)
         if tree.parent[x] >= 0:
             missing[tree.parent[x]] += missing[x]
     raise AssertionError("taxa of a clade are tips")
