@@ -217,7 +217,10 @@ def _undated(
     shown = ", ".join(f"'{name}'" for name in undated[:_SHOWN])
     more = "" if len(undated) <= _SHOWN else f" and {len(undated) - _SHOWN:,} more"
     guesses = [(name, near) for name in undated[:50] if (near := likely_name(name, surplus))]
-    hint = "Add a line for each; phloem date can estimate them (--undated unknown)."
+    hint = (
+        "Add a line for each, which may have limits, 1990..2016; phloem time can leave them out (--without), "
+    )
+    hint += "and phloem date estimate them (--undated unknown)."
     if guesses:
         said = "; ".join(f"is '{name}' the table's '{near}'?" for name, near in guesses[:_SHOWN])
         hint = f"{said[0].upper()}{said[1:]} Use the same names in both."
