@@ -242,7 +242,8 @@ def finished(
         }
     for name, each in (along_of(sample) if along is None else along).items():
         for x, own in enumerate(_of_nodes(table, standing, each)):
-            annotations[x] = annotations.get(x, {}) | _told(name, each, own, mass)
+            if told := _told(name, each, own, mass):  # nothing of nodes that this tree lacks
+                annotations.setdefault(x, {}).update(told)
     lengths = chosen if what == "length" else lengths_of_heights(parent, _lifted(parent, chosen))
     kept = TreeSample(sample.taxa, parent[None], lengths[None], sample.rooted).tree(0)
     absent = sample.n_nodes - kept.n_nodes

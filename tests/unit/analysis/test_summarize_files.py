@@ -382,6 +382,11 @@ def test_annotations_of_runs_are_put_together(tmp_path):
     of = {name: tree.annotations[x] for x, name in enumerate(tree.taxa)}
     assert (of["a"]["rate"], of["c"]["rate"]) == (1.5, 3) and "rate" not in of["b"]
     assert of["a"]["x"] == "3" and of["a"]["x.prob"] == 1 and of["c"]["x.set"] == ("2", "low")
+    knots = tmp_path / "knots.nwk"  # the tree that is chosen lacks a node that another has
+    one = "[&R] (a[&rate=1]:2,b[&rate=2]:2,(c[&rate=3]:1,d[&rate=4]:1)[&rate=5]:1);\n"
+    knots.write_text("[&R] ((a[&rate=1]:1,b:1):1,(c:1,d:1):1);\n" + 9 * one)
+    tree = run_summarise(SummariseSettings((str(knots),), "mcc", burn_in=0.0)).tree
+    assert tree.n_nodes == 6 and [tree.annotations[x]["rate"] for x in range(5)] == [1, 2, 3, 4, 5]
     many = tmp_path / "many.nwk"
     many.write_text("".join(f"((a[&id=n{k}]:1,b:1):1,c:2);\n" for k in range(201)))
     with pytest.warns(InputWarning, match="'id' are 201 different texts"):
