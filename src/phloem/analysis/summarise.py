@@ -208,21 +208,21 @@ def _of_trees(settings: SummariseSettings, runs: TreeRuns) -> TreeSampleSummary:
 
 
 def summarised_numbers(files: Sequence[str], burn_in: float, mass: float) -> ReportNumbers:
-    """Of traces, one a run. Runs of unequal length are as long as the shortest for it, their last samples.
-    Columns that hold the number of a model (gtrsubmodel) have no mean, and are left out; those with a sample
-    after the burn-in that is no finite number are left out with a warning."""
+    """Of traces, one a run. Where runs have different numbers of samples after the burn-in, as many of each
+    as the fewest, evenly spread: all of them still cover all of their time, also where one was written more
+    often than another. Columns that hold the number of a model (gtrsubmodel) have no mean, and are left out;
+    those with a sample after the burn-in that is no finite number are left out with a warning."""
     traces = read_trace_files(files)
-    least = min(len(v) - int(burn_in * len(v)) for v in traces.values)
-    first = [len(v) - least for v in traces.values]
-    finite = np.isfinite(np.stack([v[k:] for v, k in zip(traces.values, first)]))
-    for i in np.flatnonzero(~finite.all(axis=(0, 1))):
-        told = (
-            f"in {np.sum(~finite[:, :, i]):,} samples after the burn-in {traces.names[i]} is no finite number"
-        )
+    first = [int(burn_in * len(v)) for v in traces.values]
+    least = min(len(v) - k for v, k in zip(traces.values, first))
+    wrong = np.sum([(~np.isfinite(v[k:])).sum(axis=0) for v, k in zip(traces.values, first)], axis=0)
+    for i in np.flatnonzero(wrong):
+        told = f"in {wrong[i]:,} samples after the burn-in {traces.names[i]} is no finite number"
         warnings.warn(f"{told}; it is left out", InputWarning, stacklevel=2)
-    kept = [i for i, name in enumerate(traces.names) if finite[:, :, i].all() and not choices_of(name)]
+    kept = [i for i, name in enumerate(traces.names) if not wrong[i] and not choices_of(name)]
     names, values = tuple(traces.names[i] for i in kept), tuple(v[:, kept] for v in traces.values)
-    draws = np.stack([v[k:] for v, k in zip(values, first)])
+    spread = [np.linspace(k, len(v) - 1, least).round().astype(int) for v, k in zip(values, first)]
+    draws = np.stack([v[rows] for v, rows in zip(values, spread)])
     return ReportNumbers(trace_summary(names, draws, mass), traces.generations, values, first)
 
 

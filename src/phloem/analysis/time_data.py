@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -268,6 +269,9 @@ def _named_age(text: str):
     return name.strip(), *parse_age(density)
 
 
+_STEM = re.compile(r"stem\((.+)\)")
+
+
 def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, ...]:
     found = {ROOT: Clade(ROOT, taxa), ORIGIN: Clade(ORIGIN, taxa, above=ORIGIN_GAP)}
     for text in (*settings.clade, *(text for text in settings.clock_clade if "=" in text)):
@@ -298,6 +302,9 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
         found[name] = replace(found[name], clock=True)
     for text in settings.calibrate:
         name, offset, family = _named_age(text)
+        if stem := _STEM.fullmatch(name):
+            _require(found, stem[1])
+            found.setdefault(name, Clade(name, found[stem[1]].taxa, stem=True))
         _require(found, name)
         if isinstance(family, str) or (not isinstance(family, float) and family.domain == "simplex"):
             raise InputError(f"--calibrate {text}: an age needs a density of single numbers")

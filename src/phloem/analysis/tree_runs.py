@@ -31,7 +31,7 @@ def read_tree_runs(files: Sequence[str], burn_in: float) -> TreeRuns:
     """Files of trees, one a run, or with several runs that the file tells apart, each run without its first
     share. Large ones are read in batches: every tree is counted, and some evenly spread ones are held."""
     if not any(is_large(file) for file in files):
-        of_files = [read_tree_samples(file, burn_in) for file in files]
+        of_files = [read_tree_samples(file, burn_in, noted=True) for file in files]
         _require_alike(files, [samples[0] for samples in of_files])
         samples = [sample for found in of_files for sample in found]
         sizes = tuple(sample.n_trees for sample in samples)
@@ -73,14 +73,14 @@ def _counted(
 ) -> TreeSample:
     """Count a run's trees; those that are held, tips in the order of taxa."""
     first = int(burn_in * stream.n_trees)
+    one = stream.first_tree(first, taxa)
+    tree_bytes = one.n_nodes * (36 + 32 * ((one.n_tips + 63) // 64) + 8 * len(one.along))
+    n = max(2, min(most, stream.n_trees - first, KEPT_BYTES // tree_bytes))
+    wanted = np.unique(np.linspace(first, stream.n_trees - 1, n).round().astype(np.int64))
+    noted = frozenset(wanted.tolist() if one.along else ())
     held: list[TreeSample] = []
-    wanted = np.zeros(0, np.int64)
-    for begin, sample in stream.batches(first, taxa):
+    for begin, sample in stream.batches(first, taxa, noted):
         counts.add(run, sample)
-        if not held:
-            tree_bytes = sample.n_nodes * (36 + 32 * ((sample.n_tips + 63) // 64))
-            n = max(2, min(most, stream.n_trees - first, KEPT_BYTES // tree_bytes))
-            wanted = np.unique(np.linspace(first, stream.n_trees - 1, n).round().astype(np.int64))
         inside = wanted[(wanted >= begin) & (wanted < begin + sample.n_trees)] - begin
         held.append(sample.select(inside))
     return concatenate(held)

@@ -34,8 +34,8 @@ _CLADES: list[tuple[str, Any, Any]] = [
         list[str] | None,
         typer.Option(
             None,
-            help="Age of a clade, root or origin: 'apes=normal(15,2)', apes=12+exponential(0.2); or held, "
-            "root=90; repeatable.",
+            help="Age of a clade, root or origin: 'apes=normal(15,2)', apes=12+exponential(0.2); of the node "
+            "above, 'stem(apes)=…'; or held, root=90; repeatable.",
         ),
     ),
 ]

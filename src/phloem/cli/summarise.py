@@ -90,5 +90,7 @@ def _show_numbers(found: TreeSampleSummary) -> None:
     console = report_console() if found.tree is None else message_console()
     runs = len(found.numbers.values)
     title = f"{found.draws:,} samples of each of {runs} runs" if runs > 1 else f"{found.draws:,} samples"
+    if len({len(v) - k for v, k in zip(found.numbers.values, found.numbers.first)}) > 1:
+        title += ", which have different numbers of them: evenly spread"
     print_table(console, parameter_table(found.numbers.summary, title))
     show_convergence(found.diagnosis, WANTED, console)

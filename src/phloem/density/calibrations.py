@@ -28,7 +28,8 @@ class Calibrations(NamedTuple):
     ancestor has, nan where it may have others. shift: (C,) what is taken off an age before its density is
     asked for. above: (C,) int64, the place of a number that is added to the age before, -1 of none: the gap
     between the root and the beginning of a process. dated: (C,) uint8, whether it is the age of a node of
-    every tree, and has a density or is fixed."""
+    every tree, and has a density or is fixed. stem: (C,) uint8, whether the age is that of the node above the
+    common ancestor, where the stem of the clade begins."""
 
     member: np.ndarray
     size: np.ndarray
@@ -37,11 +38,12 @@ class Calibrations(NamedTuple):
     shift: np.ndarray
     above: np.ndarray
     dated: np.ndarray
+    stem: np.ndarray
 
 
 def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
-    """ancestors (C,), out: the most recent common ancestor of every set; counts: (2, N) to work in. Returns
-    False where a set that must be a clade is none, or one that may not be is one."""
+    """ancestors (C,), out: the most recent common ancestor of every set, or of a stem the node above; counts:
+    (2, N) to work in. Returns False where a set that must be a clade is none, or one that may not be one."""
     allowed = True
     for c in range(ancestors.shape[0]):
         ancestors[c] = -1
@@ -58,6 +60,9 @@ def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
                 clade = counts[1, x] == counts[0, x]
                 wanted = calibrations.together[c]
                 allowed = allowed and (wanted == FREE or clade == (wanted == TOGETHER))
+                for j in range(i + 1, order.shape[0] if calibrations.stem[c] == 1 else 0):
+                    if left[order[j]] == x or right[order[j]] == x:
+                        ancestors[c] = order[j]
                 break
     return allowed
 
@@ -74,3 +79,17 @@ def likely_age(family: Family | float, least: float = 1e-6, most: float = 1e9) -
     if not np.isfinite(value).any():
         raise InputError("a density of an age leaves no positive age")
     return float(x[int(np.argmax(value + np.log(x)))])
+
+
+def age_limits(family: Family | float, least: float = 1e-6, most: float = 1e9) -> tuple[float, float]:
+    """Between which ages a density is, roughly: 0 and infinity where it has no end."""
+    if isinstance(family, float):
+        return family, family
+    if isinstance(family, Uniform | LogUniform):
+        return max(family.lower, 0.0), family.upper
+    x = np.geomspace(least, most, 1501)
+    there = np.flatnonzero([np.isfinite(family.log_density(np.array([age]))) for age in x])
+    if not len(there):
+        return np.inf, -np.inf
+    low = x[there[0]] if there[0] > 0 else 0.0
+    return float(low), float(x[there[-1]]) if there[-1] < len(x) - 1 else np.inf

@@ -4,7 +4,7 @@
 |---|---|
 | 2005.59, -500, 1982 | that decimal year; a whole one may also be asked to last until the next |
 | 2020-03-01, 2020/03/01, 20200301, 01-Mar-2020, 2020-03-01T12:30 | the start of that day |
-| 2020-03, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X-XX-XX | all of that month, year or decade, till now |
+| 2020-03, 03/2020, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X | all of that month, year or decade, till now |
 | [2010:2012.5], 2010..2012, 2020-01-01/2020-02-01, b(2010,2012) | from the first's begin to the last's end |
 | l(2010), u(2012), >2010, <2012 | that end alone |
 | 4520±35, 4520+/-35, normal(4520,35) | that year with a normal error of this standard deviation |
@@ -30,6 +30,7 @@ _DAY = re.compile(
 _COMPACT = re.compile(r"([12]\d{3})(\d\d)(\d\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMED_MONTH = re.compile(r"(?:(\d{1,2})-)?([A-Z]{3})[A-Z]*-(\d{4})", re.IGNORECASE)
+_MONTH_FIRST = re.compile(r"(\d{1,2})[/-](\d{4})")
 _OTHER_ORDER = re.compile(r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 _UNKNOWN = {"", "?", "-", "na", "n/a", "nan", "none", "null", "unknown", "missing", "not available", "xxxx"}
 _BETWEEN = re.compile(r"\[(.+?)[:,](.+)\]|b\((.+?),(.+)\)|(.+?)\.\.(.+)|([^:/\[]+[-.][^:/]+)[:/]([^:/\]]+)")
@@ -88,6 +89,9 @@ def _one_date(text: str, taxon: str | None) -> DateRange | None:
     named = _NAMED_MONTH.fullmatch(text)
     if named is not None and named[2].lower() in _MONTHS:
         return _calendar(named[3], str(_MONTHS.index(named[2].lower()) + 1), named[1], text, taxon)
+    month_first = _MONTH_FIRST.fullmatch(text)
+    if month_first is not None:
+        return _calendar(month_first[2], month_first[1], None, text, taxon)
     years = re.fullmatch(r"\d{1,3}X{1,3}|XXXX", text.upper())
     return _calendar(text.upper(), "XX", None, text, taxon) if years and len(text) == 4 else None
 

@@ -24,6 +24,10 @@ _LAST_FIELD = re.compile(
     rf"(?:^|{_BETWEEN})"
     r"(\d{4}([-/])[\dX]{1,2}(?:\2[\dX]{1,2})?|\d{1,2}-[A-Za-z]{3}-\d{4}|-?\d{1,9}(?:\.\d{1,20})?)$"
 )
+_SEVERAL_FIELDS = re.compile(  # of which the last alone would be a day or a year
+    r"(?:^|[_|@ ])((?:1[5-9]|20)\d\d_(?:0?[1-9]|1[0-2]|XX)(?:_(?:0?[1-9]|[12]\d|3[01]|XX))?"
+    r"|\d{1,2}/(?:\d{1,2}/)?(?:1[5-9]|20)\d\d)$"
+)
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[.-]\d[\d-]*)?")  # what looks like a date wherever it stands
 _SHOWN = 3
 
@@ -55,7 +59,8 @@ def dates_from_names(
     field: int = -1,
     reading: DateReading = USUAL,
 ) -> TipDates:
-    """Dates from the names of taxa: the last field after '|', '_', '/', '@' or a blank.
+    """Dates from the names of taxa: the last field after '|', '_', '/', '@' or a blank; or several where all
+    names end in a month or day written so, as 2014_06_15 or 06/2014.
 
     delimiter: what stands between a name's fields, any of these where it is None; field: which of them is the
     date, from 0, or from the end (-1 is the last). pattern: a regular expression whose group `date`, or
@@ -73,8 +78,12 @@ def dates_from_names(
     found: dict[str, tuple[int, DateRange]] = {}
     without = []
     by_field = delimiter is not None or (pattern is None and field != -1)
+    if expression is _LAST_FIELD and not reading.ages and all(map(_SEVERAL_FIELDS.search, taxa)):
+        expression = _SEVERAL_FIELDS
     for taxon in taxa:
         text = _field(taxon, delimiter, field) if by_field else _matched(taxon, expression)
+        if text is not None and expression is _SEVERAL_FIELDS:
+            text = text.replace("_", "-")
         if text is None:
             without.append(taxon)
         else:
@@ -208,7 +217,10 @@ def _undated(
     shown = ", ".join(f"'{name}'" for name in undated[:_SHOWN])
     more = "" if len(undated) <= _SHOWN else f" and {len(undated) - _SHOWN:,} more"
     guesses = [(name, near) for name in undated[:50] if (near := likely_name(name, surplus))]
-    hint = "Add a line for each; phloem date can estimate them (--undated unknown)."
+    hint = (
+        "Add a line for each, which may have limits, 1990..2016; phloem time can leave them out (--without), "
+    )
+    hint += "and phloem date estimate them (--undated unknown)."
     if guesses:
         said = "; ".join(f"is '{name}' the table's '{near}'?" for name, near in guesses[:_SHOWN])
         hint = f"{said[0].upper()}{said[1:]} Use the same names in both."

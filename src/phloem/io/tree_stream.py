@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.input_file import first_bytes, input_size, input_stream
@@ -44,34 +45,45 @@ class TreeStream:
     run: str = ""
 
     def batches(
-        self, first: int = 0, taxa: tuple[str, ...] | None = None
+        self, first: int = 0, taxa: tuple[str, ...] | None = None, noted: Collection[int] = ()
     ) -> Iterator[tuple[int, TreeSample]]:
         """The trees from number `first` on: the number of a batch's first tree, and the batch. taxa: the
-        order of the tips, else that of the first tree."""
+        order of the tips, else that of the first tree. noted: numbers of trees that are read with their
+        annotations."""
         held: list[bytes] = []
         size, number, begun, at = 0, 0, first, 0
-        for line_number, line, run in _tree_lines(self.path, bool(self.head), self.table):
+        for line_number, line, run in self._lines():
             number += run == self.run
             if number <= first or run != self.run:
                 continue
             at = at or line_number
-            line = line if b"'" in line else _NOTES.sub(b"", line)  # annotations are not looked at
+            if number - 1 not in noted and b"'" not in line:
+                line = _NOTES.sub(b"", line)
             held.append(line)
             size += len(line)
             if size > BATCH or number == self.n_trees:
-                sample = self._sample(held, at, taxa)
+                sample = self._sample(held, at, taxa, len(noted) > 0)
                 taxa = sample.taxa
                 yield begun, sample
                 held, size, begun, at = [], 0, number, 0
 
-    def _sample(self, lines: list[bytes], line: int, taxa: tuple[str, ...] | None) -> TreeSample:
+    def first_tree(self, first: int, taxa: tuple[str, ...] | None = None) -> TreeSample:
+        """Tree number `first` alone, annotated."""
+        lines = ((at, line) for at, line, run in self._lines() if run == self.run)
+        at, line = next(islice(lines, first, None))
+        return self._sample([line], at, taxa, True)
+
+    def _lines(self) -> Iterator[tuple[int, bytes, str]]:
+        return _tree_lines(self.path, bool(self.head), self.table)
+
+    def _sample(self, lines: list[bytes], line: int, taxa: tuple[str, ...] | None, noted: bool) -> TreeSample:
         head = self.head
         text = decode(head + b"".join(lines) + (b"end;\n" if head else b""), self.path)
         try:
             trees = parse_trees(SourceText(text, self.path))
             if len(trees) != len(lines):
                 raise _not_a_tree_a_line(self.path)
-            sample = sample_of_trees(trees)
+            sample = sample_of_trees(trees, noted)
             return sample if taxa is None else sample.ordered_as(taxa)
         except InputError as error:
             before = self.first_line if head else 0

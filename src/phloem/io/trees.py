@@ -219,9 +219,12 @@ def read_tree_sample(path: str | os.PathLike[str], burn_in: float = 0.0) -> Tree
     return samples[0]
 
 
-def read_tree_samples(path: str | os.PathLike[str], burn_in: float = 0.0) -> list[TreeSample]:
-    """The same of every run of a file: several only of a table that says of which run a tree is. A last tree
-    that was cut short, as of a sampler that still writes, is left out with a warning."""
+def read_tree_samples(
+    path: str | os.PathLike[str], burn_in: float = 0.0, noted: bool = False
+) -> list[TreeSample]:
+    """The same of every run of a file: several only of a table that says of which run a tree is; noted: with
+    annotations. A last tree that was cut short, as of a sampler that still writes, is left out with a
+    warning."""
     if not 0.0 <= burn_in < 1.0:
         raise InputError(f"a burn-in of {burn_in} leaves no tree", hint="Give a share from 0 to below 1.")
     trees, names = _trees_and_runs(_whole_trees(read_source(path)))
@@ -230,7 +233,7 @@ def read_tree_samples(path: str | os.PathLike[str], burn_in: float = 0.0) -> lis
     for run in dict.fromkeys(of_run.tolist()):
         rows = np.flatnonzero(of_run == run)
         try:
-            found.append(sample_of_trees([trees[k] for k in rows[int(burn_in * len(rows)) :]]))
+            found.append(sample_of_trees([trees[k] for k in rows[int(burn_in * len(rows)) :]], noted))
         except InputError as error:
             error.file = error.file or os.fspath(path)
             raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.summary.splits import SplitTable, split_table
 from phloem.summary.trace import hpd_interval
 from phloem.tree.build import tree_from_parents
@@ -16,6 +17,7 @@ from phloem.tree.splits import sample_clades, split_members
 from phloem.tree.tree import Tree, lengths_of_heights
 
 ConsensusRule = Literal["majority", "allcompat"]
+MOST_STATES = 200  # different texts that are states of a trait; more are names of nodes
 
 
 def consensus_tree(
@@ -31,7 +33,8 @@ def consensus_tree(
     the most frequent down as long as they contradict no split kept so far (ties: the larger split first).
     Branch lengths are means over the trees that have the branch (MrBayes 3.2.7 writes medians, here an
     option). Annotations, as in MrBayes' .con.tre: prob, prob_stddev and prob_range (between runs),
-    prob(percent), length_mean, length_median, length_95%HPD.
+    prob(percent), length_mean, length_median, length_95%HPD; and what the trees say of nodes, as of
+    maximum_clade_credibility.
     An unrooted consensus hangs from the node next to tip 0.
     """
     if not 0.5 <= threshold < 1.0:
@@ -76,6 +79,10 @@ def _assembled(table: SplitTable, chosen: np.ndarray, mass: float, middle: str) 
     annotations = {x: _length_annotation(values, mass) for x, values in enumerate(values_of)}
     for x in range(n_tips + k):
         annotations[x] = _support_annotation(table, int(split_of[x])) | annotations[x]
+    for name, each in along_of(table.sample).items():
+        noted = each.values if isinstance(each, StatesAlong) else each
+        for x, own in enumerate([*grouped(noted.ravel(), group, n_tips + k), noted[:, -1]]):
+            annotations[x] = annotations.get(x, {}) | _told(name, each, own, mass)
     average = np.median if middle == "median" else np.mean
     means = [float(average(values)) for values in values_of]
     names = [*table.sample.taxa, *(None,) * (k + 1)]
@@ -149,9 +156,9 @@ def maximum_clade_credibility(
     Biol. 13:221), or the sampled tree's own ('keep'). A node never lies below its children: where a
     mean does, it is lifted to theirs. Unrooted trees get mean, median or own branch lengths.
     Annotations: prob; height_mean, height_median, height_95%_HPD (rooted) or length_… (unrooted); of numbers
-    along branches, name → (n, N) of all trees, run after run, NaN where a branch has none: name (their mean),
-    name_median, name_95%_HPD; of states of nodes name (the most frequent), name.prob, name.set,
-    name.set.prob.
+    of branches or nodes, name → (n, N) of all trees, run after run, NaN where one has none: name (their
+    mean), name_median, name_95%_HPD; of states of nodes name (the most frequent), name.prob, name.set,
+    name.set.prob. along: these; None: what the sample itself has.
     """
     table = runs if isinstance(runs, SplitTable) else split_table(runs)
     best, sample = int(np.argmax(log_clade_credibility(table))), table.sample
@@ -165,7 +172,8 @@ def maximum_clade_credibility(
 
 
 class StatesAlong(NamedTuple):
-    """A discrete trait of the nodes of every tree. values: (n, N) numbers of states; names: of these."""
+    """A discrete trait of the nodes of every tree. values: (n, N) numbers of states, -1 where one has none;
+    names: of these."""
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -232,26 +240,60 @@ def finished(
             f"{what}_median": float(np.median(found)),
             f"{what}_{100 * mass:g}%_HPD": hpd_interval(found, mass),
         }
-    for name, each in (along or {}).items():
-        if isinstance(each, StatesAlong):
-            for x, own in enumerate(_values_of_nodes(table, standing, each.values, everywhere=False)):
-                if own is not None:
-                    annotations.setdefault(x, {}).update(_shares_of_states(name, own, each.names))
-            continue
-        for x, own in enumerate(_values_of_nodes(table, standing, each, everywhere=False)[:-1]):
-            if own is not None and len(own := own[~np.isnan(own)]):
-                annotations.setdefault(x, {}).update(
-                    {
-                        name: float(np.mean(own)),
-                        f"{name}_median": float(np.median(own)),
-                        f"{name}_{100 * mass:g}%_HPD": hpd_interval(own, mass),
-                    }
-                )
+    for name, each in (along_of(sample) if along is None else along).items():
+        for x, own in enumerate(_of_nodes(table, standing, each)):
+            if told := _told(name, each, own, mass):  # nothing of nodes that this tree lacks
+                annotations.setdefault(x, {}).update(told)
     lengths = chosen if what == "length" else lengths_of_heights(parent, _lifted(parent, chosen))
     kept = TreeSample(sample.taxa, parent[None], lengths[None], sample.rooted).tree(0)
     absent = sample.n_nodes - kept.n_nodes
     moved = {x if x < sample.n_tips else x - absent: each for x, each in annotations.items()}
     return Tree(kept.taxa, kept.parent, kept.lengths, None, moved, sample.rooted, standing.name)
+
+
+def along_of(sample: TreeSample) -> dict[str, np.ndarray | StatesAlong]:
+    """What a sample's trees say of their nodes, texts as states; a warning of such as are too many."""
+    found: dict[str, np.ndarray | StatesAlong] = {}
+    for name, values in sample.along.items():
+        if values.dtype != object:
+            found[name] = values
+            continue
+        there = np.array([value is not None for value in values.ravel()]).reshape(values.shape)
+        names, which = np.unique(values[there].astype(str), return_inverse=True)
+        if len(names) > MOST_STATES:
+            told = f"annotations of nodes '{name}' are {len(names):,} different texts, and are left out"
+            warnings.warn(told, InputWarning, stacklevel=2)
+            continue
+        states = np.full(values.shape, -1, np.int64)
+        states[there] = which
+        found[name] = StatesAlong(states, tuple(names.tolist()))
+    return found
+
+
+def _of_nodes(
+    table: SplitTable, standing: Standing, each: np.ndarray | StatesAlong
+) -> list[np.ndarray | None]:
+    values = each.values if isinstance(each, StatesAlong) else each
+    return _values_of_nodes(table, standing, values, everywhere=False)
+
+
+def _told(
+    name: str, each: np.ndarray | StatesAlong, own: np.ndarray | None, mass: float
+) -> dict[str, object]:
+    """What values at a node say, of those trees in which it has any."""
+    if own is None:
+        return {}
+    if isinstance(each, StatesAlong):
+        known = own[own >= 0]
+        return _shares_of_states(name, known, each.names) if len(known) else {}
+    known = own[~np.isnan(own)]
+    if not len(known):
+        return {}
+    return {
+        name: float(np.mean(known)),
+        f"{name}_median": float(np.median(known)),
+        f"{name}_{100 * mass:g}%_HPD": hpd_interval(known, mass),
+    }
 
 
 def _shares_of_states(name: str, own: np.ndarray, names: tuple[str, ...]) -> dict[str, object]:

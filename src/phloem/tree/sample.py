@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.tree.along import Along, Notes, empty, joined
 from phloem.tree.build import node_levels
 from phloem.tree.match import match_taxa
 from phloem.tree.reroot import unroot
@@ -21,12 +23,14 @@ class TreeSample:
     parent: (n, N) int32, -1 at the root and at absent nodes (a row with multifurcations has fewer nodes than
     the widest one; its absent nodes come right after the tips).
     lengths: (n, N) float64 of the branch above each node. rooted: whether the root's position matters.
+    along: what the trees say of their nodes besides, where that was asked for.
     """
 
     taxa: tuple[str, ...]
     parent: np.ndarray
     lengths: np.ndarray
     rooted: bool
+    along: Along = field(default_factory=dict)
 
     @property
     def n_trees(self) -> int:
@@ -58,15 +62,20 @@ class TreeSample:
         place = {name: i for i, name in enumerate(self.taxa)}
         columns = np.arange(self.n_nodes)
         columns[: self.n_tips] = [place[name] for name in taxa]
-        return TreeSample(taxa, self.parent[:, columns], self.lengths[:, columns], self.rooted)
+        return self._moved(taxa, (slice(None), columns))
 
     def select(self, rows: slice | np.ndarray) -> TreeSample:
         """The sample's rows given by a slice or an index array."""
-        return TreeSample(self.taxa, self.parent[rows], self.lengths[rows], self.rooted)
+        return self._moved(self.taxa, rows)
+
+    def _moved(self, taxa: tuple[str, ...], where: Any) -> TreeSample:
+        along = {name: values[where] for name, values in self.along.items()}
+        return TreeSample(taxa, self.parent[where], self.lengths[where], self.rooted, along)
 
 
-def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
-    """Trees of the same taxa as a sample, tips in the order of the first."""
+def sample_of_trees(trees: Sequence[Tree], noted: bool = False) -> TreeSample:
+    """Trees of the same taxa as a sample, tips in the order of the first; noted: with what they say of their
+    nodes, of which a warning says what has no place in it."""
     if not trees:
         raise InputError("there are no trees to summarise", hint="Check the burn-in and the tree file.")
     rooted = {tree.rooted for tree in trees}
@@ -78,6 +87,7 @@ def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
     n_nodes = max(tree.n_nodes for tree in trees)
     parent = np.full((len(trees), n_nodes), -1, np.int32)
     lengths = np.full((len(trees), n_nodes), np.nan)
+    notes = Notes(*parent.shape)
     for i, tree in enumerate(trees):
         tree = _matched(tree, taxa, i)
         shift = n_nodes - tree.n_nodes
@@ -85,7 +95,10 @@ def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
         place[tree.n_tips :] += shift
         parent[i, place[:-1]] = tree.parent[:-1] + shift
         lengths[i, place] = tree.lengths
-    return TreeSample(taxa, parent, lengths, rooted.pop())
+        if noted:
+            notes.add(i, place, tree.annotations)
+    notes.tell()
+    return TreeSample(taxa, parent, lengths, rooted.pop(), notes.columns)
 
 
 def _matched(tree: Tree, taxa: tuple[str, ...], number: int) -> Tree:
@@ -120,7 +133,8 @@ def concatenate(samples: Sequence[TreeSample]) -> TreeSample:
     widened = [_widened(sample.ordered_as(first.taxa), n_nodes) for sample in samples]
     parent = np.concatenate([sample.parent for sample in widened])
     lengths = np.concatenate([sample.lengths for sample in widened])
-    return TreeSample(first.taxa, parent, lengths, first.rooted)
+    along = joined([sample.along for sample in widened], [sample.parent.shape for sample in widened])
+    return TreeSample(first.taxa, parent, lengths, first.rooted, along)
 
 
 def _widened(sample: TreeSample, n_nodes: int) -> TreeSample:
@@ -130,9 +144,13 @@ def _widened(sample: TreeSample, n_nodes: int) -> TreeSample:
         return sample
     moved = np.where(sample.parent < 0, -1, sample.parent + extra)
     parent = np.insert(moved, [tips] * extra, -1, axis=1).astype(np.int32)
-    return TreeSample(
-        sample.taxa, parent, np.insert(sample.lengths, [tips] * extra, np.nan, axis=1), sample.rooted
-    )
+
+    def wider(values: np.ndarray) -> np.ndarray:
+        absent = empty((sample.n_trees, extra), values.dtype == object)
+        return np.concatenate([values[:, :tips], absent, values[:, tips:]], axis=1)
+
+    along = {name: wider(values) for name, values in sample.along.items()}
+    return TreeSample(sample.taxa, parent, wider(sample.lengths), sample.rooted, along)
 
 
 def sample_of_arrays(

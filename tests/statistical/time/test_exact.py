@@ -183,6 +183,35 @@ def test_calibrated_roots_against_quadrature(name, numbers, key):
     assert close(found["age(root)"], EXACT[key]["rootHeight"]["mean"])
 
 
+def test_ages_of_stems_without_data():
+    """Yule trees of five taxa drawn by hand (ages exponential, but the root's), weighed by the density of the
+    age of the node above the ancestor of two; the negative control: that of the ancestor itself."""
+    rng, n, rate = np.random.default_rng(3), 400_000, 0.8
+    ages = np.sort(rng.exponential(1 / rate, (n, 4)), axis=1)
+    lineages, rows = np.tile(1 << np.arange(5), (n, 1)), np.arange(n)
+    own, above, last = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)  # of the ancestor of 0 and 1
+    for k in range(4):
+        i, j = rng.integers(0, 5 - k, n), rng.integers(0, 4 - k, n)
+        j += j >= i
+        joined = lineages[rows, i] | lineages[rows, j]
+        first = (last == 0) & (joined & 3 == 3)
+        next_ = (last > 0) & (above == 0) & (joined & 3 == 3)
+        own[first], last[first] = ages[first, k], 1
+        above[next_] = ages[next_, k]
+        lineages[rows, i], lineages[rows, j] = joined, lineages[:, 4 - k]
+    above = np.where(above == 0, own, above)
+    log_weight = -rate * ages[:, -1] + np.array(Normal(1.0, 0.1).log_density(above[:, None]))
+    weight = np.exp(log_weight - log_weight.max())
+    taxa = tuple(f"t{i}" for i in range(5))
+    pair = Clade("pair", taxa[:2])
+    stem = Clade("stem(pair)", taxa[:2], stem=True, age=Normal(1.0, 0.1))
+    tree = TreeModel(prior="yule", priors={"birth_rate": rate, "clock_rate": 1.0}, clades=(pair, stem))
+    found, _, _ = sampled(nothing_observed(5), np.zeros(5), "JC", tree, generations=400_000, use_data=False)
+    for name, exact in (("root_height", ages[:, -1]), ("age(pair)", own), ("age(stem(pair))", above)):
+        assert close(found[name], np.average(exact, weights=weight)), name
+    assert not close(found["age(pair)"], np.average(above, weights=weight))
+
+
 CLASSES = {"xxx": "AAA", "xxy": "AAC", "xyx": "ACA", "yxx": "CAA"}
 
 

@@ -261,7 +261,7 @@ def test_numbers_that_are_not_finite(tmp_path):
 
 
 def test_runs_of_unequal_length_and_columns(tmp_path):
-    """The last samples of the longer one; columns that both have; texts are no numbers."""
+    """Samples of the longer one evenly spread; columns that both have; texts are no numbers."""
     a, b = tmp_path / "a.log", tmp_path / "b.log"
     a.write_text("state\tp\tq\tname\n" + "".join(f"{i}\t{i % 7}\t{i % 3}\tx\n" for i in range(40)))
     b.write_text("state\tq\tp\tname\n" + "".join(f"{i}\t{i % 3}\t{i % 7}\tx\n" for i in range(60)) + "60\t1")
@@ -269,7 +269,12 @@ def test_runs_of_unequal_length_and_columns(tmp_path):
     assert traces.names == ("p", "q") and [len(v) for v in traces.values] == [40, 60]
     np.testing.assert_array_equal(traces.values[0], traces.values[1][:40])
     found = run_summarise(SummariseSettings((str(a), str(b)), burn_in=0.5))
-    assert found.draws == 20 and found.numbers.first == [20, 40] and found.tree is None
+    assert found.draws == 20 and found.numbers.first == [20, 30] and found.tree is None
+    dense, thin = tmp_path / "dense.log", tmp_path / "thin.log"
+    for file, every in ((dense, 1), (thin, 10)):  # the same samples, of which one keeps a tenth
+        file.write_text("state\tp\n" + "".join(f"{i}\t{i}\n" for i in range(0, 401, every)))
+    same = run_summarise(SummariseSettings((str(dense), str(thin)), burn_in=0.25)).numbers.summary
+    assert same.mean[0] == pytest.approx(250, abs=1) and same.sd[0] == pytest.approx(91, abs=3)
     (tmp_path / "c.log").write_text("state\tother\n0\t1\n1\t2\n")
     with pytest.raises(InputError, match="no column in common"):
         read_trace_files([str(a), str(tmp_path / "c.log")])
@@ -328,3 +333,62 @@ def test_the_report_is_one_page_without_scripts_or_network(tmp_path):
     assert read_tree(tmp_path / "x.tre").n_tips == 6
     again = CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "y.tre")])
     assert isinstance(again.exception, InputError) and "x.html" in str(again.exception)
+
+
+FIRST = """((1[&rate=1,place="N",at={1.0,2.0}]:1,2[&rate=2,place="N"]:1)[&rate=4,place="N"]:1,
+3[&rate=1.0E-1]:2)[&place="S+N"]"""
+SECOND = """((2[&rate=4,place="S"]:1,1[&rate=3,place="N",at={3.0,6.0}]:1)[&rate=5,place="S"]:1,
+3[&rate=0.3]:2)[&place="S"]"""
+THIRD = """(1[&rate=9,place="N",at={5.0,7.0},path={{1,2}}]:2,
+(3[&rate=0.2]:1,2[&rate=6,place="S"]:1)[&rate=9,place="N"]:1)[&place="S"]"""
+NOTED = "#NEXUS\nbegin trees;\ntranslate 1 a, 2 b, 3 c;\n" + "".join(
+    f"tree t [&lnP=-3] = [&R] {one};\n" for one in (own.replace("\n", "") for own in (FIRST, SECOND, THIRD))
+)
+
+
+@pytest.mark.parametrize("kind", ["mcc", "hipstr", "majority"])
+@pytest.mark.parametrize("large", [False, True])
+def test_annotations_of_sampled_trees_are_summarised_by_clade(kind, large, monkeypatch, tmp_path):
+    """Rates of branches and states of nodes, as BEAST's TreeAnnotator has them."""
+    if large:
+        monkeypatch.setattr(tree_stream, "LARGE", 0)
+        monkeypatch.setattr(tree_stream, "BATCH", 100)
+    file = tmp_path / "run.trees"
+    file.write_text(f"{NOTED}end;\n")
+    with pytest.warns(InputWarning, match="path, are left out"):
+        tree = run_summarise(SummariseSettings((str(file),), kind, burn_in=0.0)).tree
+    of = {name: tree.annotations[x] for x, name in enumerate(tree.taxa)}
+    assert of["a"]["rate"] == pytest.approx(13 / 3) and of["a"]["rate_median"] == 3
+    assert of["c"]["rate"] == pytest.approx(0.2) and "place" not in of["c"]
+    assert (of["a"]["at1"], of["a"]["at2"]) == (3, 5) and "at1" not in of["b"]
+    assert of["b"]["place"] == "S" and of["b"]["place.set"] == ("S", "N")
+    assert of["b"]["place.set.prob"] == pytest.approx((2 / 3, 1 / 3))
+    both, root = tree.annotations[3], tree.annotations[4]
+    assert both["rate"] == 4.5 and both["place.prob"] == 0.5, "of two of three trees"
+    assert root["place"] == "S" and root["place.prob"] == pytest.approx(2 / 3) and "rate" not in root
+    assert "lnP" not in of["a"]
+
+
+def test_annotations_of_runs_are_put_together(tmp_path):
+    """Of runs that list their taxa in another order, or say a thing that others do not, or as a text."""
+    texts = (
+        "((a[&rate=1,x=3]:1,b[&x=1]:1):1,c[&x=2]:2);\n",
+        "((c[&rate=3,x=low]:2,b[&x=1]:1):1,a[&rate=2,x=3]:2);\n",
+    )
+    files = [str(tmp_path / f"r{k}.nwk") for k in (1, 2)]
+    for file, text in zip(files, texts):
+        Path(file).write_text(text)
+    tree = run_summarise(SummariseSettings(tuple(files), "mcc", burn_in=0.0)).tree
+    of = {name: tree.annotations[x] for x, name in enumerate(tree.taxa)}
+    assert (of["a"]["rate"], of["c"]["rate"]) == (1.5, 3) and "rate" not in of["b"]
+    assert of["a"]["x"] == "3" and of["a"]["x.prob"] == 1 and of["c"]["x.set"] == ("2", "low")
+    knots = tmp_path / "knots.nwk"  # the tree that is chosen lacks a node that another has
+    one = "[&R] (a[&rate=1]:2,b[&rate=2]:2,(c[&rate=3]:1,d[&rate=4]:1)[&rate=5]:1);\n"
+    knots.write_text("[&R] ((a[&rate=1]:1,b:1):1,(c:1,d:1):1);\n" + 9 * one)
+    tree = run_summarise(SummariseSettings((str(knots),), "mcc", burn_in=0.0)).tree
+    assert tree.n_nodes == 6 and [tree.annotations[x]["rate"] for x in range(5)] == [1, 2, 3, 4, 5]
+    many = tmp_path / "many.nwk"
+    many.write_text("".join(f"((a[&id=n{k}]:1,b:1):1,c:2);\n" for k in range(201)))
+    with pytest.warns(InputWarning, match="'id' are 201 different texts"):
+        found = run_summarise(SummariseSettings((str(many),), "mcc", burn_in=0.0)).tree
+    assert "id" not in found.annotations[0]

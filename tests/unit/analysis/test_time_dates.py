@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,6 +145,25 @@ def test_cells_are_of_the_dates_and_not_of_a_wide_density_of_the_origin(files):
     )  # fmt: skip
     (told,) = time_input(settings).model.parameters.shifts_text
     assert told == "reproductive_number in 4 cells of 1.333, the oldest from 4 on"
+
+
+def test_the_stem_of_a_clade_may_have_an_age_beside_its_own(tmp_path):
+    (tmp_path / "b.fasta").write_text("".join(f">{name}\nACGT\n" for name in "pqrs"))
+    ages = "stem(pq)=1+normal(2,0.1)", "pq=uniform(0,2)"
+    settings = TimeTreeSettings(str(tmp_path / "b.fasta"), model="JC", clade=("pq=p,q",), calibrate=ages)
+    own, stem = time_input(settings).model.clades
+    assert (own.name, own.stem, stem.name, stem.stem, stem.taxa) == (
+        "pq",
+        False,
+        "stem(pq)",
+        True,
+        ("p", "q"),
+    )
+    assert stem.age_text == "1+normal(2,0.1)" and "stem" not in repr(replace(stem, name=""))
+    with pytest.raises(InputError, match="no clade 'qr'"):
+        time_input(replace(settings, calibrate=("stem(qr)=normal(2,0.1)",)))
+    with pytest.raises(InputError, match="no stem above all"):
+        time_input(replace(settings, calibrate=("stem(root)=normal(2,0.1)",)))
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,20 @@ def test_names():
     ).lower.tolist() == [1999.0, -INF]
 
 
+def test_names_that_end_in_a_date_of_several_fields():
+    """The last field alone would be the year 15, or all of 2020 without its month."""
+    dates = dates_from_names(["a_2020_03_01", "b_2020_3", "c|2020_03_XX", "d 2020_XX_XX"])
+    assert dates.lower.tolist() == pytest.approx([MARCH[0], MARCH[0], MARCH[0], 2020.0])
+    assert dates.upper.tolist() == pytest.approx([MARCH[0], MARCH[1], MARCH[1], 2021.0])
+    assert dates_from_names(["a|03/2020"]).upper.tolist() == pytest.approx([MARCH[1]])
+    assert dates_from_names(["A/HK/03/2020"]).upper.tolist() == [2020.0], "03 is a field of its own"
+    with pytest.raises(InputError, match="15/03/2020' is no date"):
+        dates_from_names(["a_15/03/2020"])
+    with pytest.raises(InputError, match="not in the calendar"):
+        dates_from_names(["a_13/2020"])
+    assert dates_from_names(["a_2020_07", "b_26.5"], reading=DateReading(ages=True)).lower[0] == -7.0
+
+
 LAYOUTS = {
     "tabs": "name\tdate\na\t2001.5\nb c\t2002-01-01\n",
     "commas, no header": "a,2001.5\nb c,2002\n",

@@ -145,6 +145,7 @@ def test_numbers_along_branches_are_of_the_same_clade_in_every_tree(kind):
     table = split_table(sample)
     own = rng.normal(size=table.n_splits)
     rate = own[table.which] + 0.01 * rng.normal(size=table.which.shape)
+    rate[:, -1] = np.nan
     tree = tree_of_clades(sample, kind, along={"rate": rate})
     assert {"prob", "height_mean", "rate", "rate_median", "rate_95%_HPD"} <= set(tree.annotations[5])
     assert "rate" not in tree.annotations[8]  # no branch above the root

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from phloem.density.calibrations import likely_age, set_ancestors
+from phloem.density.calibrations import age_limits, likely_age, set_ancestors
 from phloem.errors import InputError
 from phloem.inference.mcmc.priors import possible_numbers
 from phloem.inference.time.clades import calibrations
@@ -16,21 +16,30 @@ from phloem.tree.dated import DatedTree, dated_tree, random_dated_tree
 
 NEARER = 0.8  # of the way up to the node above, of nodes without ages of their own
 TRIES = 1000  # random trees until one obeys all constraints
+TRIES_OF_AGES = 100  # such until one has ages that all densities allow
 
 
 def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
     """A random tree that obeys all constraints: tips in the middle of their ranges, joining as in a
     population of the typical size. A partial constraint is a clade drawn from those that it allows.
-    InputError where none is found."""
+    InputError where none is found, or none in which ages are possible."""
     tips, size = model.tip_bounds.mean(axis=1), model.scale.time
     held = [c for c in model.clades if c.together or c.clock]
+    errors: list[InputError] = []
     for _ in range(TRIES):
         together = [_whole(model, clade, rng) for clade in held]
         if not _nested(together):
             continue
         tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
         if not any(c.apart for c in model.clades) or _allowed(model, tree):
-            return with_possible_ages(tree, model.clades, model.taxa)
+            try:
+                return with_possible_ages(tree, model.clades, model.taxa)
+            except InputError as error:  # of sets that need be no clades, others may be in each other next
+                errors.append(error)
+                if len(errors) == TRIES_OF_AGES:
+                    break
+    if errors:
+        raise errors[0]
     raise InputError(
         "no tree was found that has all clades which must be and none that may not",
         hint="See whether they contradict each other: "
@@ -85,30 +94,17 @@ def likely_beginning(clades: Sequence[Clade]) -> float:
 
 def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[str]) -> DatedTree:
     """The tree as it is where the ages of all calibrated clades have densities above 0. Else with other ages:
-    calibrated ancestors have likely ones, older than those below; other nodes lie between the calibrated or
-    tips below and the node above, the root below a beginning that has a density. Tips stay. InputError where
-    a fixed age is not older than what is below."""
+    calibrated ancestors have likely ones, or others that fit between those above and below; other nodes lie
+    between the calibrated or tips below and the node above, the root below a beginning that has a density.
+    Tips stay. InputError where no ages are possible."""
     known = [clade for clade in clades if clade.age is not None and not clade.above]
     nodes = {clade: ancestor_of(tree, clade, taxa) for clade in known}
     begins = likely_beginning(clades)
     possible = all(clade.log_density(tree.heights[node]) > -np.inf for clade, node in nodes.items())
     if possible and tree.heights[tree.order[-1]] < begins:
         return tree
-    heights, floor = tree.heights.copy(), tree.heights.copy()
-    n_tips = (len(heights) + 1) // 2
-    wanted = {node: clade.offset + likely_age(clade.age) for clade, node in nodes.items() if clade.age}
-    fixed = {node: clade.name for clade, node in nodes.items() if isinstance(clade.age, float)}
-    for x in tree.order:
-        if x >= n_tips:
-            least = max(floor[tree.left[x]], floor[tree.right[x]])
-            older = x in wanted and not wanted[x] > least
-            if older and x in fixed:
-                raise InputError(
-                    f"clade '{fixed[x]}' has the fixed age {wanted[x]:g}, and what is in it is {least:g} old",
-                    hint="See its age, those of its tips and of the clades in it.",
-                )
-            wanted |= {x: 1.05 * least} if older else {}
-            floor[x] = wanted.get(x, least)
+    wanted, floor = _calibrated_ages(tree, nodes, begins)
+    heights, n_tips = tree.heights.copy(), len(taxa)
     root = tree.order[-1]
     for x in tree.order[::-1]:
         if x < n_tips or x in wanted:
@@ -122,13 +118,55 @@ def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[
     return dated_tree(tree.parent, heights)
 
 
+def _calibrated_ages(
+    tree: DatedTree, nodes: Mapping[Clade, int], begins: float
+) -> tuple[dict[int, float], np.ndarray]:
+    """Ages of the calibrated nodes: likely ones, or between the oldest node below and the least age that one
+    above may have; and (N,) the oldest of these at or below every node, or tip. InputError where there is
+    nothing between."""
+    least, most = np.zeros(len(tree.heights)), np.full(len(tree.heights), begins)
+    wanted: dict[int, float] = {}
+    for clade, node in nodes.items():
+        assert clade.age is not None
+        low, high = age_limits(clade.age)
+        least[node] = max(least[node], clade.offset + low)
+        most[node] = min(most[node], clade.offset + high)
+        wanted[node] = clade.offset + likely_age(clade.age)
+    for x in tree.order[::-1]:
+        if tree.parent[x] >= 0:
+            most[x] = min(most[x], most[tree.parent[x]])
+    floor = tree.heights.copy()
+    for x in tree.order:
+        if tree.left[x] < 0:
+            continue
+        floor[x] = max(floor[tree.left[x]], floor[tree.right[x]])
+        if x in wanted:
+            low = max(floor[x], least[x])
+            high = most[x] if most[x] < np.inf else 1.1 * max(low, 1e-6)
+            if low > high or floor[x] >= most[x]:
+                raise _impossible([clade for clade, node in nodes.items() if node == x], floor[x], most[x])
+            if not (floor[x] < wanted[x] and low <= wanted[x] < most[x]):
+                wanted[x] = low + 0.5 * (high - low)
+            floor[x] = wanted[x]
+    return wanted, floor
+
+
+def _impossible(clades: Sequence[Clade], below: float, above: float) -> InputError:
+    told = " and ".join(f"'{clade.name}' ({clade.age_text})" for clade in clades)
+    younger = f", and what holds it can be {above:g} at most" if above < np.inf else ""
+    return InputError(
+        f"no age of {told} is possible: what is in it is {below:g} old{younger}",
+        hint="See its age, those of its tips and of the clades in it and around it.",
+    )
+
+
 def ancestor_of(tree: DatedTree, clade: Clade, taxa: Sequence[str]) -> int:
-    """The node of the most recent common ancestor of a clade's taxa."""
+    """The node of the most recent common ancestor of a clade's taxa, or of a stem the one above."""
     missing = np.zeros(len(tree.heights), np.int64)
     missing[: len(taxa)] = np.isin(np.array(taxa), clade.taxa)
     for x in tree.order:
         if missing[x] == len(clade.taxa):
-            return int(x)
+            return int(tree.parent[x] if clade.stem and tree.parent[x] >= 0 else x)
         if tree.parent[x] >= 0:
             missing[tree.parent[x]] += missing[x]
     raise AssertionError("taxa of a clade are tips")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
     """The record of all clades, and the densities of the ages that have one."""
     clades = model.clades
-    dated = [c.age is not None and not c.above and _wanted(c) == TOGETHER for c in clades]
+    dated = [c.age is not None and not (c.above or c.stem) and _wanted(c) == TOGETHER for c in clades]
     record = Calibrations(
         member=np.array([_kinds(c, model.taxa) for c in clades], np.uint8).reshape(-1, model.n_tips),
         size=np.array([len(c.taxa) for c in clades], np.int64),
@@ -30,6 +30,7 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
         shift=np.array([c.offset for c in clades]),
         above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
         dated=np.array(dated, np.uint8),
+        stem=np.array([c.stem for c in clades], np.uint8),
     )
     ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
     own = [(c.name, c.age) for c in clades if c.age is not None and not isinstance(c.age, float)]
@@ -59,10 +60,13 @@ def check_clade(clade: Clade, taxa: Sequence[str]) -> None:
     if clade.clock and (clade.outside or clade.apart):
         hint = "Name its taxa: --clock-clade name=taxon,taxon."
         raise InputError(f"'{clade.name}' has a clock of its own, and need not be a clade", hint=hint)
-    if isinstance(clade.age, float) and (clade.apart or clade.outside or clade.above):
+    if isinstance(clade.age, float) and (clade.apart or clade.outside or clade.above or clade.stem):
         raise InputError(f"'{clade.name}' needs a density of its age", hint="A fixed one is of a clade.")
     if isinstance(clade.age, float) and not (clade.together or clade.clock or len(clade.taxa) == len(taxa)):
         hint = f"Say that it is a clade, --monophyletic {clade.name}, or give its age a density."
         raise InputError(f"'{clade.name}' has a fixed age and need not be a clade", hint=hint)
+    if clade.stem and len(set(clade.taxa)) == len(taxa):
+        hint = "Calibrate the root, or where the tree prior has one the origin."
+        raise InputError(f"'{clade.name}': there is no stem above all taxa", hint=hint)
     if clade.apart and len(set(clade.taxa)) == len(taxa):
         raise InputError(f"'{clade.name}' may be no clade, and has all taxa, which every tree has together")

@@ -11,6 +11,7 @@ from phloem.density.traits import Lineage, Trait
 from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
 from phloem.density.tree_priors.epochs import places_of_first
 from phloem.inference.mcmc.samples import Samples
+from phloem.inference.time.calibrated_start import ancestor_of
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel, of_clocks
 from phloem.inference.time.traits import TRAIT_LIKELIHOOD, drawn_history
@@ -94,7 +95,9 @@ def draw(state: TimeState, columns: Columns, power: float = 1.0) -> Samples:
     if model.samples_ancestors:
         numbers.append(ancestral(lengths[: model.n_tips]).sum())
     of_several = [clade for clade in model.clades if not clade.of_tip]
-    numbers += [_age(model, c, tree) + model.above(c, state.values[s]) for c in of_several]
+    for clade in of_several:
+        age = tree.heights[ancestor_of(tree, clade, model.taxa)]
+        numbers.append(age + model.above(clade, state.values[s]))
     numbers += [model.youngest - heights[x] for x in _moving(model)]
     for k, of_branches in enumerate(rates[:, lengths > 0] if model.clock != clocks.STRICT else ()):
         mean = of_branches.mean()  # 0 without data, where gamma rates are below all numbers
@@ -153,15 +156,3 @@ def past(columns: Columns, draws: list[Samples], first: int, n: int = 200) -> Th
         places = places_of_first(model.parameters.settings, ages)
         return through_time(heights, of(REPRODUCTION)[:, places], n, sizes_are=REPRODUCTION.replace("_", " "))
     return through_time(heights, sizes, n)
-
-
-def _age(model: TimeModel, clade, tree: DatedTree) -> float:
-    """Of the most recent common ancestor."""
-    members = model.members(clade)
-    found = np.append(members, np.zeros(len(tree.parent) - len(members), bool)).astype(np.int64)
-    for x in tree.order:
-        if tree.left[x] >= 0:
-            found[x] = found[tree.left[x]] + found[tree.right[x]]
-        if found[x] == members.sum():
-            return float(tree.heights[x])
-    raise AssertionError("a tree without its taxa")

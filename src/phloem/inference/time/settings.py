@@ -86,7 +86,7 @@ class Clade:
     less offset, the least it can be; or the age itself, of a clade that they must be or of all taxa. clock:
     they have one of their own (TreeModel.clock "local", "local-crown"), and must be a clade. above: of all
     taxa, the number that is added to the root's age: the age is that of the beginning of a process. Of one
-    taxon, the density of a tip's age."""
+    taxon, the density of a tip's age. stem: the age is that of the node above the common ancestor."""
 
     name: str
     taxa: tuple[str, ...]
@@ -97,6 +97,7 @@ class Clade:
     above: str = ""
     outside: tuple[str, ...] = ()
     apart: bool = False
+    stem: bool = field(default=False, repr=False)  # its name says it
 
     def log_density(self, age: float) -> float:
         """Of the common ancestor's age, or of the beginning's; of a fixed one 0, and -inf of all others."""

@@ -11,8 +11,11 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
-from phloem.inference.time.calibrated_start import ancestor_of, with_possible_ages
-from phloem.inference.time.settings import Clade
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.calibrated_start import ancestor_of, starting_tree, with_possible_ages
+from phloem.inference.time.settings import Clade, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.model.grammar import parse_model
 from phloem.tree.dated import random_dated_tree
 
 TAXA = tuple("abcdefgh")
@@ -45,11 +48,33 @@ def test_fixed_ages_are_met_exactly():
     found = with_possible_ages(tree(2), (inner, outer, replace(ROOT, age=50.1)), TAXA)
     assert [found.heights[ancestor_of(found, c, TAXA)] for c in (inner, outer, ROOT)] == [7.0, 22 / 3, 50.1]
     assert with_possible_ages(found, (inner, outer), TAXA) is found
-    with pytest.raises(InputError, match="'outer' has the fixed age 6, and what is in it is 7 old"):
+    with pytest.raises(InputError, match=r"no age of 'inner' \(fixed\(7.0\)\) is.*can be 6 at most"):
         with_possible_ages(tree(2), (inner, replace(outer, age=6.0)), TAXA)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_limits_of_nested_ages_may_overlap(seed):
+    """Of the inner one most is above what the outer may be, and all that is likely of it."""
+    inner, outer = replace(INNER, age=Uniform(6.0, 60.0)), replace(OUTER, age=Uniform(0.5, 1.0), offset=5.4)
+    found = with_possible_ages(tree(seed), (inner, outer, replace(ROOT, age=Uniform(5.0, 6.35))), TAXA)
+    ages = [found.heights[ancestor_of(found, clade, TAXA)] for clade in (inner, outer, ROOT)]
+    assert 6.0 <= ages[0] < ages[1] < ages[2] <= 6.35
+    with pytest.raises(InputError, match=r"'inner' \(uniform\(6,60\)\) is possible.*can be 5.9 at most"):
+        with_possible_ages(tree(seed), (inner, replace(outer, age=Uniform(0.0, 0.5))), TAXA)
 
 
 def test_a_tree_that_is_possible_stays():
     clades = (Clade("all", TAXA, age=Normal(3.0, 2.0)), Clade("loose", tuple("abcd")))
     begun = tree(1)
     assert with_possible_ages(begun, clades, TAXA) is begun
+
+
+def test_a_tree_is_drawn_in_which_ages_are_possible():
+    """Sets that need be no clades, of which some trees have the older within the younger."""
+    young, old = (Clade(name, tuple(name), age=Uniform(low, low + 1)) for name, low in (("ab", 1), ("ac", 3)))
+    structure = structure_of_model(parse_model("JC", datatype="dna"), 10)
+    model = time_model(structure, TreeModel(clades=(young, old)), TAXA, np.zeros((8, 2)), float("nan"))
+    for seed in range(5):
+        found = starting_tree(model, np.random.default_rng(seed))
+        ages = [found.heights[ancestor_of(found, clade, TAXA)] for clade in (young, old)]
+        assert 1.0 <= ages[0] <= 2.0 and 3.0 <= ages[1] <= 4.0

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from phloem.density.calibrations import set_ancestors
+from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import structure_of_model
-from phloem.inference.time.calibrated_start import starting_tree
+from phloem.inference.time.calibrated_start import ancestor_of, starting_tree
 from phloem.inference.time.clades import calibrations
 from phloem.inference.time.compiled import density
 from phloem.inference.time.settings import Clade, TreeModel
@@ -92,3 +93,24 @@ def test_constraints_that_no_tree_obeys():
     ):
         with pytest.raises(InputError, match=told):
             model_of(clade)
+
+
+def test_the_stem_of_a_clade_begins_at_the_node_above():
+    rng, clade = np.random.default_rng(1), Clade("abc", ("a", "b", "c"))
+    stem = replace(clade, name="stem(abc)", stem=True)
+    known = calibrations(model_of(clade, stem))[0]
+    for function in (set_ancestors, density.set_ancestors):
+        seen = set()
+        for _ in range(40):
+            tree = random_dated_tree(np.zeros(7), rng, lambda t, pairs: rng.exponential(1 / pairs))
+            found = np.zeros(2, np.int64)
+            function(tree.left, tree.right, tree.order, known, 7, np.zeros((2, 13), np.int64), found)
+            at_root = tree.parent[found[0]] < 0
+            assert found[1] == (found[0] if at_root else tree.parent[found[0]])
+            assert [ancestor_of(tree, own, TAXA) for own in (clade, stem)] == found.tolist()
+            seen.add(bool(at_root))
+        assert seen == {True, False}
+    with pytest.raises(InputError, match="no stem above all taxa"):
+        model_of(Clade("stem(all)", TAXA, stem=True, age=Uniform(0.0, 1.0)))
+    with pytest.raises(InputError, match="needs a density"):
+        model_of(replace(stem, age=3.0))
