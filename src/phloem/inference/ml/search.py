@@ -189,9 +189,9 @@ def moved_far(messages: Messages, place: Place, radius: int) -> Place | None:
 
 def _moved_with_all_lengths(messages: Messages, place: Place, radius: int) -> Place | None:
     """The place after one regraft that gains when all lengths are fitted; None if none is found. Places that
-    lose up to WIDE log units get a second look, the best of every subtree."""
+    lose up to WIDE log units get a second look: where all lose much, their order means little."""
     subtrees = np.arange(place.edges.n_tips, len(place.edges.back))
-    seen = _second_looks(messages, place, subtrees, radius, WIDE, LOOKS)
+    seen = _second_looks(messages, place, subtrees, radius, WIDE, FAR_LOOKS)
     for move in sorted(seen.moves(-_WIDE_LOSS), key=lambda move: -move.gain)[:_WIDE_TREES]:
         edges = place.edges.copy()
         if regraft_all(edges, [move], allowed_by(messages)):
