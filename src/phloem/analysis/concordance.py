@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
-from phloem.io.input_file import read_input
+from phloem.io.input_file import read_input, unpacked_name
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees
 from phloem.summary.concordance import Concordance, around_branches, concordance
@@ -61,7 +60,7 @@ class ConcordanceSettings:
 
     @property
     def file_prefix(self) -> str:
-        return self.prefix or str(Path(self.tree).name).removesuffix(".gz").rsplit(".", 1)[0]
+        return self.prefix or unpacked_name(self.tree).rsplit(".", 1)[0]
 
     @property
     def files(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from phloem.errors import InputError
 from phloem.io.alignment import read_characters
 from phloem.io.beast_xml import is_beast, read_beast_blocks
 from phloem.io.character_rows import CharacterRows
-from phloem.io.input_file import first_bytes
+from phloem.io.input_file import first_bytes, unpacked_name
 from phloem.io.nexus import Block, is_nexus, read_blocks
 from phloem.io.nexus_names import named_sets
 from phloem.io.partition_words import plain_sets, typed_columns
@@ -43,7 +43,7 @@ def alignments_in(folder: str) -> dict[str, str]:
     """Name of every gene → its file, in order of names."""
     found: dict[str, str] = {}
     for entry in sorted(os.listdir(folder)):
-        stem, ending = os.path.splitext(entry.removesuffix(".gz"))
+        stem, ending = os.path.splitext(unpacked_name(entry))
         path = os.path.join(folder, entry)
         if ending[1:].lower() not in ENDINGS or entry.startswith(".") or not os.path.isfile(path):
             continue
@@ -114,7 +114,7 @@ def _named(source: str) -> list[NamedGene]:
         return [NamedGene(name, source, rows=rows) for name, rows in of_beast.items()]
     blocks = _blocks(source) if is_nexus(start) else []
     if not blocks or _has_characters(blocks):
-        return [NamedGene(os.path.splitext(os.path.basename(source.removesuffix(".gz")))[0], source)]
+        return [NamedGene(os.path.splitext(unpacked_name(source))[0], source)]
     found = []
     for name, one in named_sets(blocks, "charset").items():
         file, colon, text = one.columns.partition(":")

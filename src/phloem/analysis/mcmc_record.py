@@ -21,7 +21,7 @@ from phloem.inference.mcmc.heating import USUAL
 from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
 from phloem.inference.mcmc.trace_files import history_path, paths
-from phloem.io.input_file import input_digest
+from phloem.io.input_file import input_digest, unpacked_name
 from phloem.summary.predictive import Check, LeftOut
 from phloem.summary.trace import TraceSummary
 from phloem.summary.trees import ConsensusRule
@@ -92,8 +92,8 @@ class McmcSettings(SampledDataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        own = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
+        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
+        own = self.prefix or name.rsplit(".", 1)[0]
         return f"{own}.ss" if self.chains.stones else own
 
 

@@ -130,6 +130,7 @@ def read_ml_data(settings: MlSettings) -> MlData:
     if not settings.partitioned:
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
+        _require_data([alignment])
         empty = without_data([alignment])
         if settings.genes:
             alignment, empty = _known(alignment)
@@ -139,10 +140,21 @@ def read_ml_data(settings: MlSettings) -> MlData:
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
+    _require_data([part.alignment for part in parts])
     rows = _distinct(parts, settings)
     empty = without_data([part.alignment for part in parts])
     constraint = read_constraint(settings, parts[0].alignment.taxa)
     return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty), constraint)
+
+
+def _require_data(alignments: Sequence[Alignment]) -> None:
+    """InputError where nothing is known of any taxon."""
+    if not np.any([taxa_with_data(one) for one in alignments]):
+        raise InputError(
+            "nothing is known of any taxon: all characters are gaps or missing",
+            file=alignments[0].source,
+            hint="Check the data type and the sites that are read, or leave the file out.",
+        )
 
 
 def require_parts(partitioned: bool, linkage: str | None, link: Sequence[str]) -> None:
@@ -185,8 +197,9 @@ def _distinct(parts: Sequence[Part], settings: MlSettings) -> Distinct:
     apart = counted or settings.keep_identical or settings.constraint is not None
     rows = distinct(*alignments, apart=apart)
     if rows.n_copies and len(rows.kept) < 3:
+        kept = "1 is" if len(rows.kept) == 1 else f"{len(rows.kept)} are"
         raise InputError(
-            f"of {alignments[0].n_taxa} sequences only {len(rows.kept)} are distinct: no tree can be told",
+            f"of {alignments[0].n_taxa} sequences only {kept} distinct: no tree can be told",
             file=alignments[0].source,
             hint="Add taxa, or say --keep-identical.",
         )

@@ -17,7 +17,7 @@ from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
 from phloem.density.parts import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError, count_of, require_choice
-from phloem.io.input_file import input_digest
+from phloem.io.input_file import input_digest, unpacked_name
 
 if TYPE_CHECKING:
     from phloem.inference.ml.branch_tests import Sampling, SupportSettings
@@ -54,8 +54,8 @@ class FitSettings(DataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with; InputError for one that no file can have."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        prefix = self.prefix or name.removesuffix(".gz").removesuffix(".xz").rsplit(".", 1)[0]
+        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
+        prefix = self.prefix or name.rsplit(".", 1)[0]
         if not Path(prefix).name or prefix.endswith(os.sep):
             raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
         return prefix

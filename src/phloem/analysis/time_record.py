@@ -21,7 +21,7 @@ from phloem.inference.mcmc.settings import LONGEST
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import TimeModel, prior_options
-from phloem.io.input_file import input_digest
+from phloem.io.input_file import input_digest, unpacked_name
 from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
 from phloem.plot.through_time_figure import Course, through_time_drawing
@@ -110,8 +110,8 @@ class TimeTreeSettings(SampledDataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        own = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0] + ".time"
+        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
+        own = self.prefix or name.rsplit(".", 1)[0] + ".time"
         return f"{own}.ss" if self.chains.stones else own
 
 

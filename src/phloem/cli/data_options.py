@@ -11,7 +11,9 @@ import typer
 
 GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, of codons and translated ones.")
 
-ALIGNMENT_HELP = "FASTA, PHYLIP, NEXUS or Clustal file, compressed by gzip or xz or not; - is standard input."
+ALIGNMENT_HELP = (
+    "FASTA, PHYLIP, NEXUS or Clustal file, compressed by gzip, xz or bzip2 or not; - is standard input."
+)
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 
 PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")

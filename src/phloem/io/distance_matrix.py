@@ -39,7 +39,7 @@ from phloem.io.distance_rows import (
     release,
 )
 from phloem.io.distance_table import LAYOUT, cells_of, is_number, is_table, table_rows
-from phloem.io.input_file import first_bytes, map_input
+from phloem.io.input_file import first_bytes, map_input, unpacked_name
 from phloem.io.output_file import replaced_file, replaced_text, write_file
 from phloem.io.source_text import decode, read_source
 
@@ -327,7 +327,7 @@ def _square_array(source: str) -> np.ndarray:
 
 def names_beside(source: str) -> str | None:
     """NAME.names beside NAME.npy, where there is one: the names of its rows."""
-    beside = Path(source.removesuffix(".gz")).with_suffix(".names")
+    beside = Path(source).with_name(unpacked_name(source)).with_suffix(".names")
     return str(beside) if source != STANDARD_INPUT and beside.exists() else None
 
 

@@ -1,4 +1,4 @@
-"""The bytes of an input: a file, standard input (`-`) or a pipe, compressed by gzip or xz or not.
+"""The bytes of an input: a file, standard input (`-`) or a pipe, compressed by gzip, xz or bzip2 or not.
 
 What can be read only once (standard input, `<(command)`) is read once, into a temporary file that every later
 look goes to, the checksum's included. A named pipe is read anew by each reader: the writer may be another.
@@ -6,6 +6,7 @@ look goes to, the checksum's included. A named pipe is read anew by each reader:
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import lzma
@@ -27,7 +28,12 @@ from phloem.hardware.machine import available_bytes
 
 FilePath = str | os.PathLike[str]
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}  # how packed bytes begin
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\x00": "xz",
+    **{b"BZh%d1A" % level: "bzip2" for level in range(1, 10)},
+}  # how packed bytes begin
+_PACKED_ENDINGS = (".gz", ".xz", ".bz2")
 _BROKEN = (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error)
 _BUFFER = 1 << 16
 _PIECE = 1 << 22  # bytes copied or unpacked at a time
@@ -47,7 +53,7 @@ _kept: dict[object, _Kept] = {}
 
 
 def read_input(path: FilePath) -> bytes | bytearray:
-    """All bytes of an input, unpacked where they are gzip or xz.
+    """All bytes of an input, unpacked where they are gzip, xz or bzip2.
 
     Raises InputError for what is missing, no file, unreadable, damaged, or larger than free memory.
     """
@@ -92,8 +98,17 @@ def input_stream(path: FilePath) -> Iterator[BinaryIO]:
             packed = _packed_by(opened)
             try:
                 yield opened if packed is None else _unpacker(opened, packed)
-            except _BROKEN as error:
+            except (OSError, *_BROKEN) as error:
+                if packed is None or getattr(error, "errno", None) is not None:
+                    raise
                 raise _damaged(error, file, packed) from None
+
+
+def unpacked_name(path: FilePath) -> str:
+    """The name that an input has without its folder, and without an ending that says how it is packed."""
+    name = os.path.basename(os.fspath(path))
+    ending = next((ending for ending in _PACKED_ENDINGS if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)]
 
 
 def input_size(path: FilePath) -> int:
@@ -188,6 +203,8 @@ def _unpacker(opened: BinaryIO, packed: str) -> BinaryIO:
     """The unpacked bytes; the caller closes what they come from."""
     if packed == "xz":
         return cast(BinaryIO, BufferedReader(cast(RawIOBase, lzma.LZMAFile(opened)), _BUFFER))
+    if packed == "bzip2":
+        return cast(BinaryIO, bz2.BZ2File(opened))
     return cast(BinaryIO, gzip.GzipFile(fileobj=opened))
 
 

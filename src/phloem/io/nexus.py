@@ -37,6 +37,7 @@ _FLAT = re.compile(
 _SPACE = re.compile(r"(?:\s++|\[[^\[\]]*+\])*+")
 _QUOTED = re.compile(r"""'((?:[^']++|'')*+)'|"([^"]*+)\"""")
 _LAST_END = re.compile(r"end(?:block)?\s*", re.IGNORECASE)
+_SWALLOWED = re.compile(r"\n[ \t]*(end(?:block)?)\s*\Z", re.IGNORECASE)  # ends a command that has no ';'
 _BRACKETS = re.compile(r"[\[\]]")
 _BEGINNING = re.compile(
     r"\s*+(?:#nexus|(?=begin\s+(?:data|characters|mrbayes|taxa|sets)\s*;|(?:set|log|execute)\s[^;:]+;))",
@@ -334,6 +335,8 @@ def _read_block(source: SourceText, begin: int) -> Block:
             raise source.error("this command never ends", position, hint="End it with ';'.")
         if command.name in ("end", "endblock"):
             return Block(name, source, begin, command.end + 1, tuple(commands))
+        if command.name == "begin":
+            _require_semicolon(source, commands)
         if command.name == "begin" and any(one.name == "matrix" for one in commands):
             warn_of_line(source, command.line, f"block '{name}' has no END before this next block")
             return Block(name, source, begin, position, tuple(commands))
@@ -345,9 +348,21 @@ def _read_block(source: SourceText, begin: int) -> Block:
             )
         commands.append(command)
         position = skip_space(source, command.end + 1)
+    _require_semicolon(source, commands)
     if name != "trees":
         raise source.error(f"block '{name}' never ends", begin, hint="Add 'end;' after its last command.")
     return Block(name, source, begin, len(source.text), tuple(commands))
+
+
+def _require_semicolon(source: SourceText, commands: Sequence[Command]) -> None:
+    """InputError where a block lacks its END because that stands in the rows of the matrix."""
+    last = commands[-1] if commands else None
+    swallowed = _SWALLOWED.search(source.text, last.start, last.end) if last is not None else None
+    if last is None or last.name != "matrix" or swallowed is None:
+        return
+    raise source.error(
+        "the matrix has no ';' ahead of this END", swallowed.start(1), hint="Put a ';' behind its last row."
+    )
 
 
 def _read_command(source: SourceText, begin: int) -> Command | None:

@@ -68,6 +68,8 @@ def _chosen(source: SourceText, blocks: Sequence[Block], wanted: str | None) -> 
     if not found:
         empty = next((one for one in blocks if one.name in ("data", "characters")), None)
         if empty is not None:
+            read_format(empty)  # without its ';' it would hold the matrix
+            read_dimension(empty, "nchar")
             raise empty.error(f"block '{empty.name}' has no MATRIX", hint="Add 'matrix' and the characters.")
         names = ", ".join(block.name for block in blocks) or "commands"
         raise source.error(

@@ -99,7 +99,7 @@ def _settings(command: Command) -> tuple[dict[str, str], list[tuple[str, str]]]:
             value, index = "yes", index + 1
             if name not in _FLAGS and name not in ("statesformat", "items"):
                 raise command.error(
-                    f"FORMAT has no option '{name[:40]}'", hint="Check FORMAT for a missing '='."
+                    f"FORMAT has no option '{name[:40]}'", hint="Check FORMAT for a missing '=' or ';'."
                 )
         words[name] = value if name in ("symbols", "equate", "missing", "gap", "matchchar") else value.lower()
     return words, parts

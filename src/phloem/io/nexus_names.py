@@ -100,11 +100,20 @@ def taxon_labels(block: Block | None) -> list[str]:
 
 
 def read_dimension(block: Block, name: str) -> int | None:
-    """NTAX or NCHAR of a block; InputError when it is no positive number."""
+    """NTAX or NCHAR of a block; InputError when it is no positive number, and for a word without a value,
+    as there is where the ';' is missing and the next command would be no more obeyed."""
     command = block.command("dimensions")
     if command is None:
         return None
     tokens = command.tokens()
+    for before, token, equals in zip((None, *tokens), tokens, (*tokens[1:], None)):
+        around = {side.text for side in (before, equals) if side is not None}
+        if "=" not in around | {token.text} and not token.is_word("newtaxa"):
+            raise block.source.error(
+                f"DIMENSIONS has no option '{token.text[:40]}'",
+                token.start,
+                hint="Check DIMENSIONS for a missing '=' or ';'.",
+            )
     for token, equals, value in zip(tokens, tokens[1:], tokens[2:]):
         if token.is_word(name) and equals.text == "=":
             if not value.text.isascii() or not value.text.isdigit() or not 0 < len(value.text) <= 12:

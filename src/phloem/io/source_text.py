@@ -13,6 +13,8 @@ from phloem.io.input_file import read_input
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.05  # of the bytes of a text
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ARCHIVE = b"PK\x03\x04"
+_LOOKED_AT, _MOSTLY = 4096, 0.9  # bytes at the beginning; zeros among every second one, of UTF-16
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class SourceText:
 
 
 def read_source(path: str | os.PathLike[str]) -> SourceText:
-    """Read a text file, gzip-compressed or not (told by content), as UTF-8 or else Latin-1.
+    """Read a text file, compressed or not (told by content), as UTF-8 or else Latin-1.
 
     "-" is standard input. Raises InputError for a missing, unreadable, empty, damaged or binary file.
     """
@@ -54,9 +56,7 @@ def read_source(path: str | os.PathLike[str]) -> SourceText:
 def decode(data: bytes | bytearray, file: str | None = None) -> str:
     """Bytes to text with `\\n` line ends; binary or empty input is an InputError."""
     if data.startswith(_UTF16):
-        raise InputError(
-            "the file is UTF-16 text", file=file, line=1, hint="Save it as UTF-8 or plain ASCII."
-        )
+        raise _utf16(file)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
         raise InputError(
@@ -79,6 +79,8 @@ def _look_for_garbage(data: bytes | bytearray, file: str | None) -> None:
         return
     binary = b"\0" in data or len(_CONTROL.findall(data)) > _MOST_CONTROL * len(data)
     start = data.index(b"\0") if b"\0" in data else garbage.start()
+    if b"\0" in data:
+        _refuse_known(data, file)
     byte, line = f"0x{data[start]:02x}", data.count(b"\n", 0, start) + 1
     column = start - data.rfind(b"\n", 0, start)
     if binary:
@@ -87,8 +89,21 @@ def _look_for_garbage(data: bytes | bytearray, file: str | None) -> None:
             file=file,
             line=line,
             column=column,
-            hint="Give a plain-text FASTA, PHYLIP, NEXUS or Newick file (gzip is fine).",
+            hint="Give a plain-text FASTA, PHYLIP, NEXUS or Newick file (gzip, xz, bzip2 are fine).",
         )
     where = "" if file is None else f"{shown_file(file)}, "
     told = f"{where}line {line}: a control character ({byte}) stands in column {column}"
     warnings.warn(told, InputWarning, stacklevel=4)
+
+
+def _refuse_known(data: bytes | bytearray, file: str | None) -> None:
+    """InputError that names what some binary inputs are: an archive, text of two bytes a character."""
+    if data.startswith(_ARCHIVE):
+        raise InputError("this is a zip archive", file=file, hint="Unpack it, and give the file in it.")
+    beginning = bytes(data[:_LOOKED_AT])
+    if any(part and part.count(0) > _MOSTLY * len(part) for part in (beginning[::2], beginning[1::2])):
+        raise _utf16(file)
+
+
+def _utf16(file: str | None) -> InputError:
+    return InputError("the file is UTF-16 text", file=file, line=1, hint="Save it as UTF-8 or plain ASCII.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -197,10 +198,14 @@ def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
 
 
 def test_a_gene_tree_has_the_taxa_that_the_gene_knows(genes):
-    """A taxon of dashes would be drawn somewhere, two of them together as a clade."""
+    """A taxon of dashes would be drawn somewhere, two of them together as a clade. Of a gene of dashes alone
+    that is said, whatever the model; genes may be packed."""
+    (genes / "z.fasta").unlink()
+    (genes / "z.fasta.bz2").write_bytes(bz2.compress(fasta(["-" * 9] * 5).encode()))
     (genes / "y.fa").write_text(fasta((*ROWS[:4], "-" * 18)) + ">f\n" + "N" * 18 + "\n")
-    result = run_genes(SETTINGS)
+    result = run_genes(replace(SETTINGS, model="JC+F"))
     x, y = read_trees("o.genes.nwk")
+    assert table()[2]["gene"] == "z" and "z.fasta.bz2: nothing is known of any taxon" in table()[2]["error"]
     assert sorted(x.taxa) == list("abcde") and sorted(y.taxa) == list("abcd")
     assert [row["taxa"] for row in table()[:2]] == ["5", "4"]
     (row,) = result.warned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -30,7 +31,7 @@ def send(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
-@pytest.mark.parametrize("packed", [bytes, gzip.compress, lzma.compress])
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, lzma.compress, bz2.compress])
 @pytest.mark.parametrize("kind", ["file", "standard input", "descriptor"])
 def test_every_look_sees_the_same_bytes(tmp_path, monkeypatch, kind, packed):
     """A pipe gives its bytes once; the checksum of an empty rest went into records of provenance."""
@@ -113,12 +114,14 @@ def test_arrays_and_their_names_come_through_gzip_and_standard_input(tmp_path, m
 def test_what_cannot_be_read_is_explained(tmp_path, monkeypatch):
     (tmp_path / "damaged.gz").write_bytes(gzip.compress(TEXT * 100)[:-20])
     (tmp_path / "damaged.xz").write_bytes(lzma.compress(TEXT * 100)[:-20])
+    (tmp_path / "damaged.bz2").write_bytes(bz2.compress(TEXT * 100)[:40] + bytes(40))
     for path, message in (
         (tmp_path / "absent", "no such file"),
         (tmp_path, "folder"),
         ("a\0b", "cannot be read"),
         (tmp_path / "damaged.gz", "gzip data are damaged"),
         (tmp_path / "damaged.xz", "xz data are damaged"),
+        (tmp_path / "damaged.bz2", "bzip2 data are damaged"),
     ):
         for look in (read_input, map_input, lambda path: first_bytes(path, 10_000)):
             with pytest.raises(InputError, match=message) as caught:

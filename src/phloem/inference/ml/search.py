@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from phloem.inference.ml.constrained_messages import Messages, allowed_by
 from phloem.inference.ml.moves import Allowed, Interchange, Regraft, interchange_all, regraft_all
 from phloem.inference.ml.surroundings import surroundings
+from phloem.pruning.cpu.directed_insertions import Looks
 from phloem.pruning.cpu.directed_lengths import FIT, LEAVE, PASS
 from phloem.pruning.cpu.directed_messages import Regrafts
 from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, OUT, SIBLING
@@ -19,6 +20,9 @@ from phloem.tree.half_edges import HalfEdges, nexts, node_of, preorder, topology
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
 LOOKS = 3  # second looks a subtree
 FAR, FAR_LOOKS = 20, 50  # nodes that a subtree is moved at most before a search ends, and second looks then
+WIDE = 100.0  # as SLACK, before a search ends: in the middle of a long branch much may be lost at first
+_WIDE_LOSS = 3.0  # of a second look, up to which such a regraft has all lengths fitted
+_WIDE_TREES = 12  # that many at most
 _MANY = 250  # taxa, from which so many regrafts would take longer than all else
 NEAR = 1  # nodes from what was changed, up to which subtrees are moved again first
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
@@ -173,12 +177,28 @@ def moved_far(messages: Messages, place: Place, radius: int) -> Place | None:
     """The place after regrafts that gain, of any subtree by FAR nodes, climbed from there; None if none does.
 
     Branches without a length make ways long and places at them alike, so that a climb by few nodes, with few
-    second looks a subtree, misses some.
+    second looks a subtree, misses some. So does a second look, which fits three lengths, where a move changes
+    many: those that lose little by it have all lengths fitted.
     """
     if place.edges.n_tips > _MANY:
         return None
     moved = _after(messages, place, improving(messages, place, FAR, looks=FAR_LOOKS), regraft_all)
+    moved = moved or _moved_with_all_lengths(messages, place, radius)
     return None if moved is None else climb(messages, moved, radius, closely=True)
+
+
+def _moved_with_all_lengths(messages: Messages, place: Place, radius: int) -> Place | None:
+    """The place after one regraft that gains when all lengths are fitted; None if none is found. Places that
+    lose up to WIDE log units get a second look: where all lose much, their order means little."""
+    subtrees = np.arange(place.edges.n_tips, len(place.edges.back))
+    seen = _second_looks(messages, place, subtrees, radius, WIDE, FAR_LOOKS)
+    for move in sorted(seen.moves(-_WIDE_LOSS), key=lambda move: -move.gain)[:_WIDE_TREES]:
+        edges = place.edges.copy()
+        if regraft_all(edges, [move], allowed_by(messages)):
+            new = fit_lengths(messages, edges, 0.01)
+            if new.log_likelihood > place.log_likelihood + _WORTH:
+                return new
+    return None
 
 
 def improving(
@@ -194,7 +214,7 @@ def improving(
     A branch without a length is no place to go to: those beside it are as good. vain: surroundings of
     subtrees for which none gained under the same numbers of the model, which are left out; adds some.
     """
-    back, lengths = place.edges
+    back = place.edges.back
     if subtrees is None:
         subtrees = np.arange(place.edges.n_tips, len(back))
     if vain is not None:
@@ -202,20 +222,42 @@ def improving(
         subtrees = np.array([h for h, key in around.items() if key not in vain], np.int64)
         if not len(subtrees):
             return []
-    found = messages.regrafts(back, lengths, preorder(back), subtrees, radius, SLACK)
+    seen = _second_looks(messages, place, subtrees, radius, SLACK, looks)
+    if vain is not None:
+        gaining = {move.pruned for move in seen.moves(SMALLEST_GAIN)}
+        vain.update(around[h] for h in subtrees.tolist() if h not in gaining)
+    return seen.moves(SMALLEST_GAIN)
+
+
+class _Seen(NamedTuple):
+    """Regrafts that got a second look: their rows, and what is gained by it."""
+
+    found: Regrafts
+    rows: np.ndarray
+    looks: Looks
+    gains: np.ndarray
+
+    def moves(self, least: float) -> list[Regraft]:
+        """Those that gain more than that."""
+        pruned, out = self.found.pruned, self.found.out
+        return [
+            Regraft(int(pruned[r]), int(out[r]), (a, b, c), float(gain))
+            for r, (_, a, b, c), gain in zip(self.rows, self.looks.found, self.gains)
+            if gain > least
+        ]
+
+
+def _second_looks(
+    messages: Messages, place: Place, subtrees: np.ndarray, radius: int, slack: float, looks: int
+) -> _Seen:
+    """Of every subtree the best places that lose less than slack; a branch without a length is none."""
+    back, lengths = place.edges
+    found = messages.regrafts(back, lengths, preorder(back), subtrees, radius, slack)
     none = (lengths if lengths.ndim == 1 else lengths.max(1))[found.out] < _NO_LENGTH
     found = found._replace(scores=np.where(none, -np.inf, found.scores))
-    rows = worth_a_look(found, place.log_likelihood - SLACK, looks)
+    rows = worth_a_look(found, place.log_likelihood - slack, looks)
     seen = messages.fitted(rows, found, back, lengths)
-    gains = seen.values - place.log_likelihood
-    if vain is not None:
-        gaining = set(found.pruned[rows[gains > SMALLEST_GAIN]].tolist())
-        vain.update(around[h] for h in subtrees.tolist() if h not in gaining)
-    return [
-        Regraft(int(found.pruned[r]), int(found.out[r]), (a, b, c), float(gain))
-        for r, (_, a, b, c), gain in zip(rows, seen.found, gains)
-        if gain > SMALLEST_GAIN
-    ]
+    return _Seen(found, rows, seen, seen.values - place.log_likelihood)
 
 
 def worth_a_look(found: Regrafts, least: float, looks: int = LOOKS) -> np.ndarray:
