@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from phloem.inference.ml.constrained_messages import Messages, allowed_by
+from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, allowed_by
 from phloem.inference.ml.moves import Allowed, Interchange, Regraft, interchange_all, regraft_all
 from phloem.inference.ml.surroundings import surroundings
 from phloem.pruning.cpu.directed_insertions import Looks
@@ -177,13 +177,14 @@ def moved_far(messages: Messages, place: Place, radius: int) -> Place | None:
     """The place after regrafts that gain, of any subtree by FAR nodes, climbed from there; None if none does.
 
     Branches without a length make ways long and places at them alike, so that a climb by few nodes, with few
-    second looks a subtree, misses some. So does a second look, which fits three lengths, where a move changes
-    many: those that lose little by it have all lengths fitted.
+    second looks a subtree, misses some. Under a constraint, which forbids the ways around, so does a second
+    look, which fits three lengths, where a move changes many: those that lose little by it have all fitted.
     """
     if place.edges.n_tips > _MANY:
         return None
     moved = _after(messages, place, improving(messages, place, FAR, looks=FAR_LOOKS), regraft_all)
-    moved = moved or _moved_with_all_lengths(messages, place, radius)
+    if moved is None and isinstance(messages, ConstrainedMessages):
+        moved = _moved_with_all_lengths(messages, place, radius)
     return None if moved is None else climb(messages, moved, radius, closely=True)
 
 
