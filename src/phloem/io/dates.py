@@ -78,8 +78,8 @@ def dates_from_names(
     found: dict[str, tuple[int, DateRange]] = {}
     without = []
     by_field = delimiter is not None or (pattern is None and field != -1)
-    if expression is _LAST_FIELD and not reading.ages and all(map(_SEVERAL_FIELDS.search, taxa)):
-        expression = _SEVERAL_FIELDS
+    if expression is _LAST_FIELD and not by_field and not reading.ages:
+        expression = _fields_of_date(taxa)
     for taxon in taxa:
         text = _field(taxon, delimiter, field) if by_field else _matched(taxon, expression)
         if text is not None and expression is _SEVERAL_FIELDS:
@@ -100,6 +100,25 @@ def dates_from_names(
             or "Give a table of dates, or a pattern, or a delimiter and a field, that find them.",
         )
     return dates_record(found, tuple(taxa), reading, reading.ages, None)
+
+
+def _fields_of_date(taxa: Sequence[str]) -> re.Pattern[str]:
+    """Whether dates are the last fields of names or several; InputError where some are years and of others
+    the last field is a month or day."""
+    several = [taxon for taxon in taxa if _SEVERAL_FIELDS.search(taxon)]
+    if len(several) == len(taxa):
+        return _SEVERAL_FIELDS
+    years = [
+        taxon for taxon in taxa if taxon not in several and _YEAR.fullmatch(_field(taxon, None, -1) or "")
+    ]
+    if several and years:
+        raise InputError(
+            f"dates in names have several forms, as in '{several[0]}' and '{years[0]}'",
+            taxon=several[0],
+            hint="Give a table of dates (it may say 2014, 2014-06 and 2014-06-15), or --date-pattern with "
+            "groups year, month and day.",
+        )
+    return _LAST_FIELD
 
 
 def _where(taxa: Sequence[str], tried: int) -> str:

@@ -112,6 +112,10 @@ def test_names_that_end_in_a_date_of_several_fields():
     with pytest.raises(InputError, match="not in the calendar"):
         dates_from_names(["a_13/2020"])
     assert dates_from_names(["a_2020_07", "b_26.5"], reading=DateReading(ages=True)).lower[0] == -7.0
+    with pytest.raises(InputError, match="several forms, as in 'a_2020_03_15' and 'b_2019'"):
+        dates_from_names(["b_2019", "a_2020_03_15"])  # 15 would be a year
+    with pytest.raises(InputError, match="several forms"):
+        dates_from_names(["a|03/2020", "b|2019.5"])
 
 
 LAYOUTS = {
