@@ -108,9 +108,8 @@ def _fields_of_date(taxa: Sequence[str]) -> re.Pattern[str]:
     several = [taxon for taxon in taxa if _SEVERAL_FIELDS.search(taxon)]
     if len(several) == len(taxa):
         return _SEVERAL_FIELDS
-    years = [
-        taxon for taxon in taxa if taxon not in several and _YEAR.fullmatch(_field(taxon, None, -1) or "")
-    ]
+    others = (taxon for taxon in taxa if not _SEVERAL_FIELDS.search(taxon))
+    years = [taxon for taxon in others if _YEAR.fullmatch(_field(taxon, None, -1) or "")]
     if several and years:
         raise InputError(
             f"dates in names have several forms, as in '{several[0]}' and '{years[0]}'",
