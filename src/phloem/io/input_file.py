@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
+from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 import numpy as np
@@ -106,7 +107,7 @@ def input_stream(path: FilePath) -> Iterator[BinaryIO]:
 
 def unpacked_name(path: FilePath) -> str:
     """The name that an input has without its folder, and without an ending that says how it is packed."""
-    name = os.path.basename(os.fspath(path))
+    name = Path(path).name  # of a folder too, whose name may end in a slash
     ending = next((ending for ending in _PACKED_ENDINGS if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)]
 
