@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from phloem.data.alignment import Ambiguity
+from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError, require_choice, require_count
 from phloem.hardware.limits import require_time
 from phloem.hardware.machine import available_bytes, gpu_is_here, require_torch, why_not_gpu
@@ -56,6 +57,9 @@ class DistanceSettings:
     precision: Literal["float32", "float64"] = "float64"
     threads: int = 2
     device: Device = "cpu"
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
 
 def usual_method(kind: str) -> DistanceMethod:

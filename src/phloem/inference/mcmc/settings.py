@@ -6,6 +6,7 @@ import math
 from dataclasses import astuple, dataclass, field
 from typing import Literal, NamedTuple
 
+from phloem.data.given_fields import settle_fields
 from phloem.density.terms.beta import Beta
 from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
@@ -43,6 +44,7 @@ class Priors:
     others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         positive_numbers("a prior", self.exchangeability, self.omega, self.frequency, self.alpha_rate)
         for text in self.others:
             parse_prior(text)
@@ -64,6 +66,7 @@ class Convergence:
     min_split_frequency: float = 0.1
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         for name in ("asdsf", "ess", "r_hat"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
@@ -163,6 +166,7 @@ class ChainSettings:
     precision: Literal["float64", "float32"] = "float64"
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
         self._check_first_stone()
         for name in (

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.data.given_fields import settle_fields
 from phloem.density.terms.laplace import Laplace
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
@@ -149,6 +150,9 @@ class TreeModel:
     clades: tuple[Clade, ...] = ()
     typical_age: float | None = None
 
+    def __post_init__(self) -> None:
+        settle_fields(self)
+
 
 @dataclass(frozen=True)
 class TimeSettings:
@@ -192,6 +196,7 @@ class TimeSettings:
     swap_seed: int | None = None
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         for name in (
             "n_runs",
             "n_chains",
