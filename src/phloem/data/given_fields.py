@@ -114,8 +114,8 @@ def _refusal(name: str, value: Any, kind: Any) -> InputError:
         listed = f"Choose one of {', '.join(map(str, choices))}."
         return InputError(f"unknown value of '{name}': '{value}'", hint=listed)
     words = " or ".join(dict.fromkeys(_in_words(one) for one in options))
-    if isinstance(value, str | Real | NoneType):
-        return InputError(f"'{name}' must be {words}, not {value!r}")
+    if isinstance(value, str | Real | NoneType | list | tuple):
+        return InputError(f"'{name}' must be {words}, not {value!r:.60}")
     hint = "Files are read later: give their names." if str in options else None
     return InputError(f"'{name}' must be {words}, not of type {type(value).__name__}", hint=hint)
 
@@ -123,5 +123,7 @@ def _refusal(name: str, value: Any, kind: Any) -> InputError:
 def _in_words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(str, get_args(kind)))
-    wanted = get_origin(kind) or kind
+    wanted, within = get_origin(kind) or kind, get_args(kind)
+    if wanted is tuple and within[-1] is not ...:
+        return f"{len(within)} values"
     return _WORDS.get(wanted, getattr(wanted, "__name__", str(wanted)))

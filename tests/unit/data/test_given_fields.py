@@ -46,7 +46,7 @@ def test_replicates_are_a_number_or_a_word():
         ({"gamma": "average"}, "unknown value of 'gamma': 'average'\n  hint: Choose one of mean, median."),
         ({"engine": "cpu"}, "Choose one of auto, patterns, differences."),
         ({"link": 3}, "'link' must be several values, not 3"),
-        ({"outgroup": ["a"]}, "'outgroup' must be a text or None, not of type list"),
+        ({"outgroup": ["a"]}, "'outgroup' must be a text or None, not ['a']"),
     ],
 )
 def test_what_a_field_cannot_take_is_refused(given, message):
