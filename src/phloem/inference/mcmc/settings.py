@@ -20,7 +20,7 @@ from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import Family, positive_numbers
 from phloem.density.terms.two_exponentials import TwoExponentials
 from phloem.density.terms.uniform import Uniform
-from phloem.errors import InputError, require_choice, require_count, require_seed
+from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
 
 
@@ -180,7 +180,6 @@ class ChainSettings:
         ):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
-        require_choice("precision", self.precision, ("float64", "float32"))
         if not 0 <= self.burn_in < 1:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:

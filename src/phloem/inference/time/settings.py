@@ -16,7 +16,7 @@ from phloem.density.terms.laplace import Laplace
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
-from phloem.errors import InputError, require_choice, require_count, require_seed
+from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
 from phloem.inference.mcmc.settings import (
     LONGEST,
@@ -218,7 +218,6 @@ class TimeSettings:
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
-        require_choice("ancestors", self.ancestors, ("summed", "sampled"))
         if self.stones and self.ancestors == "sampled":
             raise InputError(
                 "powers of the likelihood are of the tips' data alone, without ancestors",
