@@ -108,6 +108,12 @@ def require_count(what: str, value: object) -> None:
         raise InputError(f"{what} must be a whole number of at least 1, not {value}")
 
 
+def require_type(what: str, value: object, wanted: type, hint: str) -> None:
+    """InputError with the remedy unless the value is of the type."""
+    if not isinstance(value, wanted):
+        raise InputError(f"{what} is of type {type(value).__name__}, not {wanted.__name__}", hint=hint)
+
+
 def count_of(text: str) -> int:
     """The whole number that a text writes in the digits 0 to 9: -1 where it is none, 10¹⁸ where it is longer
     than 18 digits, which no count of anything is."""

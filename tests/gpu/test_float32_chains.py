@@ -72,7 +72,7 @@ def test_where_float32_is_not_obeyed_it_is_an_error(tmp_path):
         with pytest.raises(InputError, match="--precision float32 is about likelihoods on a GPU") as told:
             chain_input(mcmc_settings({**options, **more}))
         assert told.value.hint
-    with pytest.raises(InputError, match="unknown precision 'half'"):
+    with pytest.raises(InputError, match="unknown value of 'precision': 'half'"):
         mcmc_settings({**options, "precision": "half"})
     settings = mcmc_settings(options)
     selection = chains_selection(settings, chain_input(settings))

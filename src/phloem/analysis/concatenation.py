@@ -11,6 +11,7 @@ import numpy as np
 from phloem.analysis.gene_files import Told, named_genes, read_genes
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
+from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError
 from phloem.io.alignment_text import Format, format_of
 from phloem.io.output_file import write_file
@@ -41,6 +42,9 @@ class ConcatenationSettings:
     datatype: Literal["dna", "rna", "protein", "binary", "standard"] | None = None
     json: str | None = None
     redo: bool = False
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
     @property
     def written_format(self) -> Format:

@@ -14,6 +14,7 @@ from phloem.analysis.model_file import file_of_model, model_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
+from phloem.data.given_fields import settle_fields
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
@@ -51,6 +52,9 @@ class ConcordanceSettings:
     seed: int = 1
     prefix: str | None = None
     redo: bool = False
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
     @property
     def inputs(self) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from phloem.analysis.negative_lengths import without_negative
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.dates import TipDates, shown_year
+from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError, in_file
 from phloem.io.alignment import read_alignment
 from phloem.io.date_table import read_dates
@@ -43,6 +44,9 @@ class DateOptions:
     ages: bool = False
     undated: Undated = "error"
     tip_age: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
     def read(self, taxa: tuple[str, ...]) -> TipDates:
         """The dates of these taxa, in their order."""
@@ -112,6 +116,9 @@ class DatedTreeOptions:
     datatype: str | None = None
     sites: int | None = None
     dates: DateOptions = field(default_factory=DateOptions)
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
     @property
     def files(self) -> list[str]:

@@ -18,6 +18,7 @@ from phloem.analysis.draw import check_picture_name, save_picture
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
+from phloem.data.given_fields import settle_fields
 from phloem.dating.least_squares import Dating, DatingSettings, date_tree
 from phloem.dating.regression import best_root, years_of
 from phloem.errors import InputError, in_file
@@ -48,6 +49,9 @@ class DateSettings:
     picture: str | None = None
     json: str | None = None
     redo: bool = False
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
 
 @dataclass(frozen=True, eq=False)

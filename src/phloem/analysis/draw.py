@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.analysis.outputs import check_outputs
+from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
 from phloem.io.output_file import replaced_file, write_file
@@ -42,6 +43,7 @@ class DrawTreeSettings:
     picture: DrawSettings = field(default_factory=DrawSettings)
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         if not COLUMNS[0] <= self.width <= COLUMNS[1]:
             low, high = COLUMNS
             raise InputError(f"--width is {self.width:g}", hint=f"Choose {low} to {high:,} characters.")

@@ -64,6 +64,7 @@ class LikelihoodSettings(DataOptions):
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.gpus != 1 and self.partitioned:
             raise InputError(
                 "a process has parts on one GPU", hint="phloem likelihood --devices has several."

@@ -8,6 +8,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Real
 from typing import Any
 
 from phloem.analysis.mcmc_record import McmcSettings
@@ -94,7 +95,7 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"'{name}' is a number, not {value!r}")
     return float(value)
 

@@ -100,7 +100,7 @@ class MlSettings(FitSettings):
     alrt: int = 0
     ufboot: int = 0
     bnni: bool = False
-    bootstrap: str | None = None
+    bootstrap: int | str | None = None
     sampling: Sampling = "site"
     engine: Literal["auto", "patterns", "differences"] = "auto"
     sprta: bool = False
@@ -283,9 +283,9 @@ def support_settings(settings: MlSettings) -> SupportSettings:
 def replicates_of(settings: MlSettings) -> int | Literal["auto"] | None:
     if settings.bootstrap is None:
         return None
-    if settings.bootstrap.lower() == "auto":
+    if str(settings.bootstrap).lower() == "auto":
         return "auto"
-    number = count_of(settings.bootstrap)
+    number = count_of(str(settings.bootstrap))
     if not 1 <= number <= 100_000:
         raise InputError(f"--bootstrap {settings.bootstrap}", hint="Give a number of replicates, or auto.")
     return number

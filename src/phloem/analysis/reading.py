@@ -13,6 +13,7 @@ import numpy as np
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa_with_data
 from phloem.data.alphabet import canonical_kind
 from phloem.data.doublets import pairs_not_said
+from phloem.data.given_fields import settle_fields
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.recorded import Kind, kept_kind, only_of_kind
 from phloem.data.sites import parse_sites
@@ -68,6 +69,9 @@ class DataOptions:
     partition_name: str | None = None
     unassigned_sites: Unassigned = "error"
     part: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
     @property
     def partitioned(self) -> bool:

@@ -14,6 +14,7 @@ from phloem.analysis.outputs import STDOUT, check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind, columns_of
+from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError, in_file, require_seed
 from phloem.hardware.limits import require_memory
 from phloem.io.alignment_text import Format, format_fasta, format_of, format_phylip
@@ -64,6 +65,9 @@ class SimulationSettings:
     out_tree: str | None = None
     json: str | None = None
     redo: bool = False
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
     @property
     def written_format(self) -> Format:

@@ -17,6 +17,7 @@ from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import SPLIT_TABLES, write_split_tables
 from phloem.analysis.trace_view import is_trace, read_trace_files
 from phloem.analysis.tree_runs import TreeRuns, read_tree_runs
+from phloem.data.given_fields import settle_fields
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning, require_choice
 from phloem.inference.mcmc.convergence import Diagnosis, split_presence
 from phloem.inference.mcmc.samples import choices_of
@@ -67,6 +68,9 @@ class SummariseSettings:
     picture: str | None = None
     tables: str | None = None
     report: str | None = None
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from phloem.analysis.json_record import plain
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
+from phloem.data.given_fields import settle_fields
 from phloem.dating.regression import (
     CRITERIA,
     RandomisationTest,
@@ -57,6 +58,7 @@ class TemporalSignalSettings:
     redo: bool = False
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         require_choice("criterion", self.criterion, CRITERIA)
         require_choice("root", self.root, ("best", "file"))
         require_seed(self.seed)

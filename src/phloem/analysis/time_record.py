@@ -82,6 +82,7 @@ class TimeTreeSettings(SampledDataOptions):
     told: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.trait and self.trait.bssvs and self.chains.stones:
             raise InputError(
                 "marginal likelihoods are of traits that have all routes",

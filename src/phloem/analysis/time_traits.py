@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.data.given_fields import settle_fields
 from phloem.density.traits import prior_of_route
-from phloem.errors import InputError, require_choice
+from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.inference.time.draws import STATES, Columns
 from phloem.inference.time.sampler import AnyRun
@@ -38,8 +39,7 @@ class TraitOptions:
     root: Literal["equal", "free"] = "equal"
 
     def __post_init__(self) -> None:
-        require_choice("rates of a trait", self.rates, ("symmetric", "asymmetric"))
-        require_choice("root frequencies of a trait", self.root, ("equal", "free"))
+        settle_fields(self)
 
     def read(self, taxa: Sequence[str], use_data: bool) -> TraitModel:
         """The trait of these taxa; without data nothing is known of any."""

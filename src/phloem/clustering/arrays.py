@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
@@ -54,6 +55,13 @@ def require_symmetry(distances: np.ndarray) -> None:
 
 
 Distances = np.ndarray | DistanceTriangle
+
+
+def require_names(taxa: Sequence[str], n: int) -> None:
+    """InputError unless there is a name for every one of n leaves."""
+    if isinstance(taxa, str) or len(taxa) != n:
+        given = "one text" if isinstance(taxa, str) else f"{len(taxa):,} names"
+        raise InputError(f"{given} for {n:,} taxa", hint="Give the taxa of the matrix, in its order.")
 
 
 def taxa_of(distances: Distances) -> int:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.clustering.arrays import require_square
+from phloem.clustering.arrays import require_names, require_square
 from phloem.clustering.cpu import joining as kernels
 from phloem.clustering.settings import REFERENCES, Device, JoiningMethod, select_distance_device
+from phloem.data.distance_matrix import DistanceMatrix
 from phloem.errors import InputError, NumericalError, require_choice, require_count
 from phloem.tree.tree import Tree
 
@@ -41,7 +42,8 @@ class Joins:
         negative: keep negative branches, set them to zero, or set them to zero and shorten the sister
         branch by as much (transfer; Kuhner and Felsenstein 1994), which keeps the distance between the two.
         """
-        n, k = len(taxa), len(self.pairs)
+        n, k = len(self.pairs) + len(self.last), len(self.pairs)
+        require_names(taxa, n)
         lengths, ends = _without_negatives(self.lengths, negative), self.last_lengths
         node, parent = list(range(n)), np.full(n + k + 1, -1, np.int32)
         branch = np.zeros(n + k + 1)
@@ -63,7 +65,7 @@ def _without_negatives(lengths: np.ndarray, negative: NegativeBranches) -> np.nd
 
 
 def neighbour_joining(
-    distances: np.ndarray,
+    distances: np.ndarray | DistanceMatrix,
     method: JoiningMethod = "nj",
     *,
     simultaneous: bool = False,
@@ -73,8 +75,9 @@ def neighbour_joining(
 ) -> Joins:
     """Join the pair that minimises the NJ criterion until three clusters are left (reference.joining).
 
-    distances: (n, n) symmetric with zero diagonal, float32 or float64, kept in that precision; sums, the
-    criterion and branch lengths are float64. overwrite: work inside `distances` (it is lost).
+    distances: a DistanceMatrix, or (n, n) symmetric with zero diagonal, float32 or float64, kept in that
+    precision; sums, the criterion and branch lengths are float64.
+    overwrite: work inside `distances` (it is lost).
     The criterion is minimised exactly (to rounding) at every join.
     simultaneous: join all confirmed pairs of a round at once (reference.joining): not the
     neighbour-joining tree; rows_read counts whole rows then. threads: it alone uses several.
@@ -84,13 +87,14 @@ def neighbour_joining(
     require_choice("method of joining", method, METHODS)
     check_simultaneous(method, simultaneous)
     require_count("threads", threads)
-    require_square(distances)
-    n = len(distances)
+    entries = distances.values if isinstance(distances, DistanceMatrix) else distances
+    require_square(entries)
+    n = len(entries)
     if n <= 3:
-        return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
+        return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(entries), 0)
     if joining_device(n, simultaneous, device)[0] == "gpu":
-        return on_gpu(distances, method)
-    work = distances if overwrite else distances.copy()
+        return on_gpu(entries, method)
+    work = entries if overwrite else entries.copy()
     if simultaneous:
         return _in_rounds(work, threads)
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)

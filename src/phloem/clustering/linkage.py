@@ -16,13 +16,14 @@ from phloem.clustering.arrays import (
     not_finite,
     packed,
     refuse_negative,
+    require_names,
     require_symmetry,
     taxa_of,
 )
 from phloem.clustering.cpu import forms, linkage_single, linkage_square
 from phloem.clustering.linkage_rounds import METHODS, LinkageState
 from phloem.clustering.settings import ONE_CALL, Device, LinkageMethod, select_distance_device
-from phloem.data.distance_matrix import DistanceTriangle
+from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import require_choice, require_count
 from phloem.tree.tree import Tree
 
@@ -58,6 +59,7 @@ class Merges:
     def tree(self, taxa: Sequence[str]) -> Tree:
         """The ultrametric tree: a node's height is half the distance at which it was made."""
         n = self.n_leaves
+        require_names(taxa, n)
         joined = self.nodes()
         parent = np.full(2 * n - 1, -1, np.int32)
         parent[joined.ravel()] = np.repeat(np.arange(n, 2 * n - 1), 2)
@@ -84,7 +86,7 @@ _INFINITY = {np.dtype(f"f{size}"): np.array(np.inf, f"f{size}").view(f"i{size}")
 
 
 def linkage(
-    distances: Distances,
+    distances: Distances | DistanceMatrix,
     method: LinkageMethod = "upgma",
     *,
     overwrite: bool = False,
@@ -93,8 +95,8 @@ def linkage(
 ) -> Merges:
     """Cluster by merging the closest pair until one cluster is left.
 
-    distances: a DistanceTriangle, an (n, n) symmetric array or SciPy's condensed vector, finite and
-    non-negative, float32 or float64; arithmetic happens in its precision.
+    distances: a DistanceMatrix or DistanceTriangle, an (n, n) symmetric array or SciPy's condensed vector,
+    finite and non-negative, float32 or float64; arithmetic happens in its precision.
     overwrite: of more than ONE_CALL taxa, work inside the triangle or square (it is lost); otherwise in a
     triangle of its own. Fewer taxa take a square of their own, single linkage nothing.
     Equal distances are resolved by (smallest leaf, larger smallest leaf), so the result does not depend on
@@ -107,20 +109,21 @@ def linkage(
     """
     require_choice("method of linkage", method, get_args(LinkageMethod))
     require_count("threads", threads)
-    n = taxa_of(distances)
-    if isinstance(distances, np.ndarray) and distances.ndim == 2:
-        require_symmetry(distances)
+    given = distances.values if isinstance(distances, DistanceMatrix) else distances
+    n = taxa_of(given)
+    if isinstance(given, np.ndarray) and given.ndim == 2:
+        require_symmetry(given)
     if n < 2:
         return Merges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     if linkage_device(n, device)[0] == "gpu":
-        return _on_gpu(distances, n, method)
+        return _on_gpu(given, n, method)
     if n <= (ONE_CALL_SINGLE if method == "single" else ONE_CALL):
-        return _in_one_call(distances, n, method)
+        return _in_one_call(given, n, method)
     with ThreadPoolExecutor(threads) as workers:
         if method == "single":  # which changes no entry
-            kept = overwrite or isinstance(distances, DistanceTriangle)
-            return single_linkage(packed(distances, kept, workers), n, workers, threads)
-        state = LinkageState(packed(distances, overwrite, workers), n, method, workers, threads)
+            kept = overwrite or isinstance(given, DistanceTriangle)
+            return single_linkage(packed(given, kept, workers), n, workers, threads)
+        state = LinkageState(packed(given, overwrite, workers), n, method, workers, threads)
         state.collapse_duplicates()
         while state.n > 1:
             pairs = state.reciprocal_pairs()

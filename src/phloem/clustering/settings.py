@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from phloem.data.alignment import Ambiguity
+from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError, require_choice, require_count
 from phloem.hardware.limits import require_time
 from phloem.hardware.machine import available_bytes, gpu_is_here, require_torch, why_not_gpu
@@ -40,7 +41,7 @@ class DistanceSettings:
     saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
     longest: expected substitutions per site.
     frequencies: of A, C, G, T for f84 and tn93; None takes those of the alignment.
-    model: numbers of a reversible model, for ml.
+    model: numbers of a reversible model, for ml: parse_model("HKY{2.5}+FQ", datatype="dna").evaluate().
     precision: of the matrix. threads: CPU threads.
     device: see select_distance_device.
     """
@@ -57,6 +58,9 @@ class DistanceSettings:
     threads: int = 2
     device: Device = "cpu"
 
+    def __post_init__(self) -> None:
+        settle_fields(self)
+
 
 def usual_method(kind: str) -> DistanceMethod:
     """The distance of a kind of data where nobody chose one: jc69, poisson, or p for other characters."""
@@ -66,9 +70,6 @@ def usual_method(kind: str) -> DistanceMethod:
 def check_settings(settings: DistanceSettings, kind: str) -> None:
     """InputError where they do not fit each other, or data of this kind of alphabet."""
     require_count("threads", settings.threads)
-    require_choice("precision", settings.precision, ("float32", "float64"))
-    for name, choices in (("ambiguity", Ambiguity), ("deletion", Deletion), ("saturated", Saturated)):
-        require_choice(f"value of '{name}'", getattr(settings, name), get_args(choices))
     methods = NUCLEOTIDE_METHODS if kind in NUCLEOTIDES else OTHER_METHODS
     if settings.method not in methods:
         raise InputError(
@@ -82,6 +83,12 @@ def check_settings(settings: DistanceSettings, kind: str) -> None:
             raise InputError(
                 f"the {settings.method} distance has no gamma form",
                 hint="Leave the shape out; for ml name it in the model, as in LG+G4{0.8}.",
+            )
+    for name, users in (("frequencies", ("f84", "tn93")), ("model", ("ml",))):
+        if getattr(settings, name) is not None and settings.method not in users:
+            raise InputError(
+                f"the {settings.method} distance has no use for '{name}'",
+                hint=f"Leave it out, or choose {' or '.join(users)}.",
             )
     if settings.frequencies is not None:
         _check_frequencies(np.asarray(settings.frequencies, np.float64))

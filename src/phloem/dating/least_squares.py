@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.dates import TipDates
+from phloem.data.given_fields import settle_fields
 from phloem.dating.cpu.tree_squares import A, B, C, both_sides, keep_order
 from phloem.dating.interior_point import TimeProblem, solve_times
 from phloem.errors import InputError, require_choice, require_count, require_seed
@@ -53,6 +54,7 @@ class DatingSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         require_choice("root", self.root, ("search", "branch", "keep"))
         require_count("the number of sites", self.sites)
         low, high = self.rates

@@ -13,8 +13,11 @@ from phloem.data.alphabet import Alphabet, alphabet
 from phloem.data.coding import code_type
 from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.errors import InputError, ModelError, require_count, require_seed
+from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.state import ModelPoint
+from phloem.model.families import datatypes_of
 from phloem.model.model import Model
+from phloem.model.model_string import split_model
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 from phloem.tree.build import node_levels
@@ -25,18 +28,22 @@ _TRIES = 100  # draws for each variable character under +ASC, on average, before
 
 
 def simulate_alignment(
-    tree: Tree, model: Model, n_sites: int, seed: int = 1, states: Alphabet | None = None
+    tree: Tree, model: Model | str, n_sites: int, seed: int = 1, states: Alphabet | None = None
 ) -> Alignment:
     """Characters of the tips after evolving n_sites independent sites down the tree.
 
     tree: any shape, multifurcations too; lengths in expected substitutions per site; a root edge plays no
-    part, as in the likelihood. model: every parameter needs a value. states: the alphabet; None takes that
+    part, as in the likelihood. model: every parameter needs a value; a text is read for the states, without
+    them for the first data type that has a model of that name. states: the alphabet; None takes that
     of the model's data type (the universal code for codons). n_sites: for codons, codons. The same tree,
     model, n_sites and seed give the same alignment. Under +ASC sites that nobody would record are drawn
     again. settings of the result holds what was drawn.
     Errors: InputError for missing or negative lengths and for an irreversible model on an unrooted tree;
     ModelError for parameters without a value and for +ASC where next to no site would be seen.
     """
+    if isinstance(model, str):
+        kind = next(iter(datatypes_of(split_model(model)[0].name)), "dna")
+        model = model_for_alphabet(model, states if states is not None else alphabet(kind))
     states = states if states is not None else alphabet_of(model)
     require_count("the number of sites", n_sites)
     require_seed(seed)

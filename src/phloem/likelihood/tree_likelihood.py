@@ -12,7 +12,7 @@ from phloem.data.alignment import Alignment, taxa_with_data
 from phloem.data.patterns import site_patterns
 from phloem.density.parameterisation import BlockValues, Parameterisation, PartGradient
 from phloem.density.parts import Linkage, PartModel
-from phloem.errors import InputError, NumericalError, in_file
+from phloem.errors import InputError, NumericalError, in_file, require_type
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import Gradient, engine_problem, require_finite, require_possible
 from phloem.likelihood.state import Branches, State, by_element, initial_state
@@ -56,6 +56,7 @@ class TreeLikelihood:
         branch_rates: Branches | None = None,
         multifurcations: bool = False,
     ) -> None:
+        require_type("the alignment", alignment, Alignment, "Read it: read_alignment(file).")
         self.alignment = alignment
         self.model = model_for_alignment(model, alignment) if isinstance(model, str) else model
         self._multifurcations = multifurcations

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, require_type
 from phloem.tree.match import branch_names, likely_name, match_taxa
 from phloem.tree.tree import Tree, require_lengths
 
@@ -124,6 +124,7 @@ def tree_layout(tree: Tree, taxa: Sequence[str], multifurcations: bool = False) 
     Errors: InputError for taxa that only one of the two has, for missing or negative branch lengths, and for
     multifurcations other than the base of an unrooted tree unless multifurcations is True.
     """
+    require_type("the tree", tree, Tree, "Take read_tree(file), or starting_tree(alignment).tree.")
     matched = match_taxa(tree, taxa)
     require_lengths(matched)
     return TreeLayout(matched, *resolve(matched, multifurcations))

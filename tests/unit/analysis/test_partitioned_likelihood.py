@@ -102,7 +102,7 @@ def test_without_a_tree_that_of_the_largest_part(settings):
         ({"link": ("kappa:third,fourth",)}, "no part 'fourth'"),
         ({"link": ("frequencies:first,third",)}, "not the same thing in parts 'first' and 'third'"),
         ({"sites": "1-9"}, "both choose columns"),
-        ({"linkage": "free"}, "unknown linkage of branch lengths"),
+        ({"linkage": "free"}, "unknown value of 'linkage'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, change, message):

@@ -108,3 +108,11 @@ def test_large_trees_take_seconds():
     start = time.process_time()
     simulate_alignment(caterpillar(5_000, 1e-4), model, 100)
     assert time.process_time() - start < 15
+
+
+def test_a_model_in_words_is_that_model():
+    tree, text = yule(5, np.random.default_rng(1)), "HKY{3}+F{0.1,0.2,0.3,0.4}"
+    known = simulate_alignment(tree, model_for_alphabet(text, alphabet("dna")), 50)
+    assert np.array_equal(simulate_alignment(tree, text, 50).codes, known.codes)
+    assert simulate_alignment(tree, "LG", 5).alphabet.kind == "protein"
+    assert simulate_alignment(tree, "JC", 5, states=alphabet("rna")).alphabet.kind == "rna"

@@ -82,7 +82,7 @@ def test_without_data_nothing_is_known_of_the_trait(settings):
     [
         ({"column": None}, "2 columns besides the names"),
         ({"column": "host"}, "'host' has 1 states"),
-        ({"rates": "both"}, "rates of a trait"),
+        ({"rates": "both"}, "unknown value of 'rates'"),
     ],
 )
 def test_what_cannot_be_is_refused(settings, change, message):

@@ -9,8 +9,9 @@ from phloem.clustering.arrays import require_symmetry
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
 from phloem.clustering.settings import DistanceSettings, check_settings
-from phloem.data.distance_matrix import DistanceTriangle
+from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
+from phloem.model.grammar import parse_model
 
 MAKERS = [linkage, lambda d: neighbour_joining(d, "nj"), lambda d: neighbour_joining(d, "bionj")]
 
@@ -21,6 +22,7 @@ def distances(n: int) -> np.ndarray:
 
 
 D = distances(5)
+HKY = parse_model("HKY{2}+FQ", datatype="dna").evaluate()
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -70,17 +72,29 @@ def test_methods_that_there_are_not():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"precision": "half"}, "unknown precision"),
+        ({"precision": "half"}, "unknown value of 'precision'"),
         ({"ambiguity": "share"}, "unknown value of 'ambiguity'"),
         ({"deletion": "some"}, "unknown value of 'deletion'"),
         ({"saturated": "drop"}, "unknown value of 'saturated'"),
         ({"threads": 0}, "threads"),
-        ({"method": "tn93", "frequencies": (0.5, 0.5)}, "four positive numbers"),
+        ({"method": "tn93", "frequencies": (0.5, 0.5)}, "must be 4 values"),
         ({"method": "tn93", "frequencies": (1, 1, 1, 1)}, "sum to 1"),
         ({"method": "f84", "frequencies": (0.3, 0.3, 0.4, float("nan"))}, "four positive numbers"),
+        ({"method": "jc69", "frequencies": (0.3, 0.2, 0.27, 0.23)}, "jc69 .* no use for 'frequencies'"),
+        ({"method": "k80", "model": HKY}, "k80 distance has no use for 'model'"),
     ],
 )
 def test_settings_that_mean_nothing(settings, message):
     with pytest.raises(InputError, match=message):
         check_settings(DistanceSettings(**settings), "dna")
     check_settings(DistanceSettings("tn93", frequencies=(0.3, 0.2, 0.27, 0.23)), "dna")
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_matrix_is_the_array_that_it_holds(make):
+    matrix = DistanceMatrix(tuple("abcde"), D)
+    made = make(matrix).tree(matrix.taxa)
+    assert np.array_equal(made.lengths, make(D).tree(matrix.taxa).lengths)
+    for wrong, message in ((matrix.taxa[:-1], "names for"), ("abcd", "one text for")):
+        with pytest.raises(InputError, match=message):
+            make(matrix).tree(wrong)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.errors import InputError, ModelError, NumericalError
@@ -274,3 +275,11 @@ def test_rates_of_sites_are_the_means_of_their_categories(engine):
     np.testing.assert_allclose(l.site_rates(), model.rates @ np.array(shares), rtol=1e-9)
     assert np.exp(l.site_log_likelihoods()) == pytest.approx(whole)  # the model is the whole one again
     assert np.ptp(l.site_rates()) > 0.1
+
+
+def test_what_is_no_alignment_or_tree_is_refused():
+    start = starting_tree(dna())
+    with pytest.raises(InputError, match=r"is of type StartingTree.*\n.*starting_tree\(alignment\).tree"):
+        TreeLikelihood(dna(), start, MODEL)
+    with pytest.raises(InputError, match=r"the alignment is of type str.*\n.*read_alignment"):
+        TreeLikelihood("a.fasta", start.tree, MODEL)

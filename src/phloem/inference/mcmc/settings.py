@@ -6,6 +6,7 @@ import math
 from dataclasses import astuple, dataclass, field
 from typing import Literal, NamedTuple
 
+from phloem.data.given_fields import settle_fields
 from phloem.density.terms.beta import Beta
 from phloem.density.terms.beta_prime import BetaPrime
 from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
@@ -19,7 +20,7 @@ from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import Family, positive_numbers
 from phloem.density.terms.two_exponentials import TwoExponentials
 from phloem.density.terms.uniform import Uniform
-from phloem.errors import InputError, require_choice, require_count, require_seed
+from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
 
 
@@ -43,6 +44,7 @@ class Priors:
     others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         positive_numbers("a prior", self.exchangeability, self.omega, self.frequency, self.alpha_rate)
         for text in self.others:
             parse_prior(text)
@@ -64,6 +66,7 @@ class Convergence:
     min_split_frequency: float = 0.1
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         for name in ("asdsf", "ess", "r_hat"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
@@ -163,6 +166,7 @@ class ChainSettings:
     precision: Literal["float64", "float32"] = "float64"
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
         self._check_first_stone()
         for name in (
@@ -176,7 +180,6 @@ class ChainSettings:
         ):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
-        require_choice("precision", self.precision, ("float64", "float32"))
         if not 0 <= self.burn_in < 1:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:

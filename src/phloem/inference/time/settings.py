@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.data.given_fields import settle_fields
 from phloem.density.terms.laplace import Laplace
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
-from phloem.errors import InputError, require_choice, require_count, require_seed
+from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
 from phloem.inference.mcmc.settings import (
     LONGEST,
@@ -149,6 +150,9 @@ class TreeModel:
     clades: tuple[Clade, ...] = ()
     typical_age: float | None = None
 
+    def __post_init__(self) -> None:
+        settle_fields(self)
+
 
 @dataclass(frozen=True)
 class TimeSettings:
@@ -192,6 +196,7 @@ class TimeSettings:
     swap_seed: int | None = None
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         for name in (
             "n_runs",
             "n_chains",
@@ -213,7 +218,6 @@ class TimeSettings:
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
-        require_choice("ancestors", self.ancestors, ("summed", "sampled"))
         if self.stones and self.ancestors == "sampled":
             raise InputError(
                 "powers of the likelihood are of the tips' data alone, without ancestors",
