@@ -42,6 +42,8 @@ _AS_DECLARED = Coding()
 
 _OTHER_FORMATS = {
     "# STOCKHOLM": "a Stockholm alignment; convert it to FASTA",
+    "#mega": "a MEGA file of sequences; export FASTA or PAUP (NEXUS) from MEGA",
+    "#MEGA": "a MEGA file of sequences; export FASTA or PAUP (NEXUS) from MEGA",
     "<": "XML or HTML; give the alignment itself",
     "(": "a Newick tree; give the alignment, and the tree with --tree",
 }

@@ -18,6 +18,7 @@ import numpy as np
 
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import STANDARD_INPUT, InputError
+from phloem.io.distance_mega import distances_of_mega, is_mega
 from phloem.io.distance_nexus import distances_of_nexus, has_distances
 from phloem.io.distance_phylip import (
     READINGS,
@@ -50,12 +51,13 @@ _BLANKS = " \t\v\f"  # of ASCII; others may be a name
 _NUMPY = b"\x93NUMPY"
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _NO_NAMES = "A matrix without names can be a .npy file."
-Kind = Literal["npy", "phylip", "table", "nexus", "other"]
+Kind = Literal["npy", "phylip", "table", "nexus", "mega", "other"]
+_READ_WHOLE = {"nexus": ("NEXUS", distances_of_nexus), "mega": ("MEGA", distances_of_mega)}
 
 
 def file_kind(path: str) -> Kind:
     """What an input is: a PHYLIP matrix starts with the number of taxa alone, a table with names, NEXUS with
-    its own, and has a block of distances and none of characters.
+    its own, and has a block of distances and none of characters; MEGA's say that they hold distances.
 
     InputError for numbers in the first line, of which an alignment has two at most.
     """
@@ -64,6 +66,8 @@ def file_kind(path: str) -> Kind:
     first, second = _first_lines(path)
     if first.lstrip()[:6].lower() == "#nexus":
         return "nexus" if has_distances(first_bytes(path, _HEAD).decode("utf-8", "replace")) else "other"
+    if first.lstrip()[:5].lower() == "#mega":
+        return "mega" if is_mega(first_bytes(path, _HEAD).decode("utf-8", "replace")) else "other"
     if path.lower().endswith(_TABLES):
         return "table"
     if announced_taxa(first, path) is not None:
@@ -80,15 +84,15 @@ def is_distance_matrix(path: str | os.PathLike[str]) -> bool:
 
 
 def taxa_of_matrix(path: str) -> int:
-    """Taxa of a PHYLIP, CSV, TSV, NEXUS or .npy distance matrix (is_distance_matrix says whether it is one).
+    """Taxa of a distance matrix as a file (is_distance_matrix says whether it is one).
 
     Raises InputError for an input that cannot be read or whose header is none.
     """
     kind = file_kind(path)
     if kind == "npy":
         return len(_square_array(path))
-    if kind == "nexus":
-        return len(distances_of_nexus(path)[1].taxa)
+    if kind in _READ_WHOLE:
+        return len(_READ_WHOLE[kind][1](path)[1].taxa)
     first, second = _first_lines(path)
     n = announced_taxa(first, path)
     return len(cells_of(second or first)) - 1 if n is None else n
@@ -140,7 +144,7 @@ def read_distance_matrix(
     progress: Progress | None = None,
 ) -> DistanceMatrix:
     """Read a square, lower or upper triangular PHYLIP matrix, a CSV or TSV table with names, the DISTANCES
-    block of a NEXUS file, or a .npy array.
+    block of a NEXUS file, MEGA's distances, or a .npy array.
 
     names: a file with one name a line, for .npy (without it the taxa are called taxon_1 …).
     precision: of the matrix; "auto" is float64 up to 4,096 taxa, float32 beyond.
@@ -203,7 +207,8 @@ def _read(
                 file=source,
                 hint="Leave out --names.",
             )
-        data, of_nexus = distances_of_nexus(source) if kind == "nexus" else (read_bytes(source), None)
+        name, read_whole = _READ_WHOLE.get(kind, ("", None))
+        data, spans = read_whole(source) if read_whole else (read_bytes(source), None)
 
         def fill(rows: RowSpans) -> np.ndarray:
             _check_names(rows.taxa, source, rows.lines)
@@ -211,8 +216,8 @@ def _read(
                 refuse_thousands(data, rows, source)
             return filled(rows.taxa, rows.form, partial(parse_rows, data, rows, source), data)
 
-        if of_nexus is not None:
-            taxa, entries, layout = of_nexus.taxa, fill(of_nexus), f"NEXUS, {of_nexus.form}"
+        if spans is not None:
+            taxa, entries, layout = spans.taxa, fill(spans), f"{name}, {spans.form}"
         else:
             taxa, entries, layout = (_table if kind == "table" else _phylip)(data, source, fill)
     settings |= {"format": layout, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}

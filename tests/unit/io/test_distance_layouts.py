@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
+from phloem.io.alignment import read_alignment
 from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, taxa_of_matrix
 
 VALUES = [[0.0, 1.5, 2.0], [1.5, 0.0, 3.25], [2.0, 3.25, 0.0]]
@@ -251,3 +252,49 @@ def test_a_distance_that_is_missing(tmp_path):
     with pytest.raises(InputError, match="'NA' is no number") as caught:
         read(tmp_path, ",a,b,c\na,0,NA,2\nb,NA,0,3\nc,2,3,0\n", ".csv")
     assert "leave out one of the two taxa" in caught.value.hint
+
+
+MEGA = """#mega
+!Title of three;
+!Format DataType=Distance DataFormat={form} NTaxa=3;
+!Description
+  No. of Sites : 895
+;
+[1] #Homo_sapiens
+[2] #Pan {{apes}}
+[3] #Gorilla
+
+[     1    2    3 ]
+{rows}
+"""
+MEGAS = {
+    "LowerLeft": "[1]      [0.1][0.2]\n[2] 1.5 [0.3]\n[3] 2.0\n  3.25",  # with standard errors
+    "UpperRight": "[1] 1.5 2.0\n[2] 3.25\n[3]",
+}
+
+
+@pytest.mark.parametrize("form", MEGAS)
+def test_distances_of_mega(tmp_path, form):
+    found = read(tmp_path, MEGA.format(form=form, rows=MEGAS[form]), ".meg")
+    assert found.taxa == ("Homo_sapiens", "Pan", "Gorilla")
+    assert found.values.tolist() == VALUES
+    assert str(found.settings["format"]).startswith("MEGA")
+
+
+def test_distances_of_mega_that_are_none(tmp_path):
+    good = MEGA.format(form="LowerLeft", rows=MEGAS["LowerLeft"])
+    file = tmp_path / "m.meg"
+    for text, told, line in (
+        (good.replace("NTaxa=3", "NTaxa=4"), "NTaxa is 4, and 3 taxa are named", 1),
+        (good.replace("  3.25", ""), "2 distances, where 3 taxa have 3", 9),
+        (good.replace("3.25", "n/c"), "'n/c' is no number", 14),
+        (good.replace("LowerLeft", "Square"), "no DataFormat 'square'", 3),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=told) as raised:
+            read_distance_matrix(file)
+        assert raised.value.line == line
+    file.write_text("#mega\n!Format DataType=DNA;\n#a\nACGT\n#b\nACGA\n")
+    assert not is_distance_matrix(file)
+    with pytest.raises(InputError, match="a MEGA file of sequences"):
+        read_alignment(file)
