@@ -224,10 +224,11 @@ def improving(
         if not len(subtrees):
             return []
     seen = _second_looks(messages, place, subtrees, radius, SLACK, looks)
+    moves = seen.moves(SMALLEST_GAIN)
     if vain is not None:
-        gaining = {move.pruned for move in seen.moves(SMALLEST_GAIN)}
+        gaining = {move.pruned for move in moves}
         vain.update(around[h] for h in subtrees.tolist() if h not in gaining)
-    return seen.moves(SMALLEST_GAIN)
+    return moves
 
 
 class _Seen(NamedTuple):
