@@ -13,7 +13,7 @@ from phloem.analysis.outputs import check_outputs
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.split_tables import SPLIT_TABLES
 from phloem.density.parts import LengthLinkage
-from phloem.errors import STANDARD_INPUT, InputError
+from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
@@ -21,7 +21,7 @@ from phloem.inference.mcmc.heating import USUAL
 from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
 from phloem.inference.mcmc.trace_files import history_path, paths
-from phloem.io.input_file import input_digest, unpacked_name
+from phloem.io.input_file import input_digest
 from phloem.summary.predictive import Check, LeftOut
 from phloem.summary.trace import TraceSummary
 from phloem.summary.trees import ConsensusRule
@@ -92,8 +92,7 @@ class McmcSettings(SampledDataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
-        own = self.prefix or name.rsplit(".", 1)[0]
+        own = self.prefix or self.usual_prefix
         return f"{own}.ss" if self.chains.stones else own
 
 

@@ -16,8 +16,8 @@ from phloem.analysis.ml_effort import Effort, effort_of
 from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
 from phloem.density.parts import LengthLinkage
-from phloem.errors import STANDARD_INPUT, InputError, count_of, require_choice
-from phloem.io.input_file import input_digest, unpacked_name
+from phloem.errors import InputError, count_of, require_choice
+from phloem.io.input_file import input_digest
 
 if TYPE_CHECKING:
     from phloem.inference.ml.branch_tests import Sampling, SupportSettings
@@ -54,8 +54,7 @@ class FitSettings(DataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with; InputError for one that no file can have."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
-        prefix = self.prefix or name.rsplit(".", 1)[0]
+        prefix = self.prefix or self.usual_prefix
         if not Path(prefix).name or prefix.endswith(os.sep):
             raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
         return prefix

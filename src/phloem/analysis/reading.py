@@ -18,7 +18,7 @@ from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_
 from phloem.data.recorded import Kind, kept_kind, only_of_kind
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons
-from phloem.errors import InputError, InputWarning, ModelError, shown_file
+from phloem.errors import STANDARD_INPUT, InputError, InputWarning, ModelError, shown_file
 from phloem.io.alignment import (
     one_alignment,
     part_alignment,
@@ -29,6 +29,7 @@ from phloem.io.alignment import (
 from phloem.io.alignment_text import PhylipLayout
 from phloem.io.beast_xml import BEAST_FORMAT
 from phloem.io.character_rows import CharacterRows
+from phloem.io.input_file import unpacked_name
 from phloem.io.partition_words import plain_sets
 from phloem.io.partitions import chooses_partition, listed_partitions
 from phloem.likelihood.parts import in_part
@@ -72,6 +73,12 @@ class DataOptions:
 
     def __post_init__(self) -> None:
         settle_fields(self)
+
+    @property
+    def usual_prefix(self) -> str:
+        """What the names of files written begin with where no prefix is given."""
+        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
+        return name.rsplit(".", 1)[0]
 
     @property
     def partitioned(self) -> bool:

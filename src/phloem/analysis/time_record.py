@@ -13,7 +13,7 @@ from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
 from phloem.density.tree_priors.tree_prior import registered
-from phloem.errors import STANDARD_INPUT, InputError, require_count
+from phloem.errors import InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.samples import ModelShare
@@ -21,7 +21,7 @@ from phloem.inference.mcmc.settings import LONGEST
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import TimeModel, prior_options
-from phloem.io.input_file import input_digest, unpacked_name
+from phloem.io.input_file import input_digest
 from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
 from phloem.plot.through_time_figure import Course, through_time_drawing
@@ -111,8 +111,7 @@ class TimeTreeSettings(SampledDataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else unpacked_name(self.alignment)
-        own = self.prefix or name.rsplit(".", 1)[0] + ".time"
+        own = self.prefix or f"{self.usual_prefix}.time"
         return f"{own}.ss" if self.chains.stones else own
 
 
