@@ -37,7 +37,6 @@ from phloem.pruning.grid import OnRanks, cells_of, chosen
 
 PROBLEMS = ("carnivores-amino-acids", "carnivores-codons", "carnivores-nucleotides")
 BLOCK = 50  # generations between two samples
-WARM_UP = 1500  # generations, until arrays have grown and most launches are captured
 
 
 class Asked(NamedTuple):
@@ -48,6 +47,7 @@ class Asked(NamedTuple):
     runs: int
     chains: int
     devices: int
+    warm_up: float
     seconds: float
 
 
@@ -58,12 +58,8 @@ def chain_speed(here: Ranks, asked: Asked) -> float:
     spread = Spread(here, shares(asked.runs, asked.chains, processes, processes))
     own = spread.shares[here.number] if here.number < processes else None
     runs = [new_chains(spread, asked, number) for number in own.runs] if own else []
-    runs = together(runs, WARM_UP)
-    here.gather(0)
-    begin = time.perf_counter()
-    runs = together(runs, 2 * BLOCK)
-    pilot = here.broadcast(time.perf_counter() - begin)
-    generations = max(1, int(asked.seconds / pilot * 2)) * BLOCK
+    runs, speed = warm(here, runs, asked.warm_up)
+    generations = max(1, int(asked.seconds * speed / BLOCK)) * BLOCK
     here.gather(0)
     begin = time.perf_counter()
     runs = together(runs, generations)
@@ -73,6 +69,23 @@ def chain_speed(here: Ranks, asked: Asked) -> float:
         check(run, asked.problem)
     here.gather(0)
     return generations * asked.runs * asked.chains / took
+
+
+def warm(here: Ranks, runs: list[Run], most: float) -> tuple[list[Run], float]:
+    """The runs, and generations a second, when these have not risen for three windows of two seconds: every
+    thread captures its launches first, which takes up to half a minute; or after `most` seconds."""
+    begin, speeds, generations = time.perf_counter(), [], BLOCK
+    while True:
+        here.gather(0)
+        last = time.perf_counter()
+        runs = together(runs, generations)
+        here.gather(0)
+        now = time.perf_counter()
+        speeds.append(here.broadcast(generations / (now - last)))
+        steady = len(speeds) > 5 and max(speeds[-3:]) < 1.04 * min(speeds[-5:])
+        if here.broadcast(steady or now - begin > most):
+            return runs, speeds[-1]
+        generations = max(1, int(2 * speeds[-1] / BLOCK)) * BLOCK
 
 
 def new_chains(spread: Spread, asked: Asked, number: int) -> Run:
@@ -126,12 +139,13 @@ def row(what: str, unit: str, one: float, two: float, ratio: float) -> None:
 
 
 def chain_rows(here: Ranks, options: argparse.Namespace, until: float) -> None:
+    seconds = options.warm_up, options.seconds
     for problem in options.problems:
         for n_runs in (2, 1):
             if time.monotonic() > until:
                 print(f"# not begun after {options.limit:.0f} s: {problem}, {n_runs} run(s)", flush=True)
                 continue
-            asked = Asked(problem, options.device, n_runs, options.chains // n_runs, 1, options.seconds)
+            asked = Asked(problem, options.device, n_runs, options.chains // n_runs, 1, *seconds)
             one = here.together(chain_speed, asked)
             several = here.size if here.size > 1 else options.gpus
             two = here.together(chain_speed, asked._replace(devices=several))
@@ -149,6 +163,7 @@ def main() -> int:
     parser.add_argument("--chains", type=int, default=64, help="of all runs together")
     parser.add_argument("--gpus", type=int, default=2, help="of one process")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a measurement of chains")
+    parser.add_argument("--warm-up", type=float, default=60.0, help="seconds at most")
     parser.add_argument("--limit", type=float, default=400.0)
     options, here = parser.parse_args(), ranks()
     if here.number:
@@ -156,7 +171,8 @@ def main() -> int:
         here.finish()
         return 0
     print("what\tunit\tone\tall\ttimes faster", flush=True)
-    gradient_rows(here, options)
+    if options.calls:
+        gradient_rows(here, options)
     chain_rows(here, options, begin + options.limit)
     print(f"# {here.size} processes, {here.how}; {time.monotonic() - begin:.0f} s in all", flush=True)
     here.dismiss()
