@@ -17,6 +17,7 @@ from phloem.inference.mcmc.spread import (
     SWAP_SECONDS,
     Share,
     columns_seconds,
+    group_speeds,
     shares,
     shares_text,
     useful_columns,
@@ -30,7 +31,8 @@ from phloem.pruning.interface import Problem
 @dataclass(frozen=True)
 class Division:
     """size: processes there are. shares: of every group of ranks_a_chain neighbours among them; chains of a
-    run lie in ranks_a_run groups at most. seconds: forecast of a generation of all chains."""
+    run lie in ranks_a_run groups at most. seconds: forecast of a generation of all chains. uneven:
+    processes are not equally fast, and have what they are ready with at about the same time."""
 
     size: int
     ranks_a_run: int
@@ -38,6 +40,7 @@ class Division:
     shares: tuple[Share, ...]
     seconds: float
     why_idle: str
+    uneven: bool = False
 
     @property
     def busy(self) -> int:
@@ -45,20 +48,23 @@ class Division:
 
     def text(self, how: str) -> str:
         """Who has what, for people. how: processes were started, and talk."""
-        return shares_text(self.shares, how, self.why_idle, self.size, self.ranks_a_chain)
+        text = shares_text(self.shares, how, self.why_idle, self.size, self.ranks_a_chain)
+        return f"{text}; by measured speeds, which differ" if self.uneven else text
 
 
 @dataclass(frozen=True)
 class Processes:
     """What a division depends on beside data and chains. size: how many there are; threads: of each; message:
     seconds in which all tell each other some numbers; gpu: chains are evaluated there. whole: why the columns
-    of a chain stay together at any size, as a clause."""
+    of a chain stay together at any size, as a clause. speeds: of each, beside this one's, nothing where they
+    are alike."""
 
     size: int
     threads: int
     message: float
     gpu: bool = False
     whole: str | None = None
+    speeds: tuple[float, ...] = ()
 
 
 def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes) -> Division:
@@ -80,15 +86,16 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
         why = there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
         if there.whole is None and most > 1:
             beside = useful_columns(n_cells, most, there.threads, seconds(1), there.message)
-    given = shares(n_runs, n_chains, size // beside, useful)
+    speeds = group_speeds(there.speeds, beside)
+    given = shares(n_runs, n_chains, size // beside, useful, speeds)
     if beside > 1:
         slowest = columns_seconds(n_cells, beside, there.threads, seconds(1), there.message)
         why = why if beside < most else "too few for another part of every chain"
     else:
-        busy = [share for share in given if share.chains]
-        slowest = max(len(share.runs) * seconds(len(share.chains)) for share in busy)
+        busy = [(share, speed) for share, speed in zip(given, speeds or [1.0] * size) if share.chains]
+        slowest = max(len(share.runs) * seconds(len(share.chains)) / speed for share, speed in busy)
     shared = any(share.chains and len(share.chains) < n_chains for share in given)
-    return Division(size, useful, beside, given, slowest + swap * shared, why)
+    return Division(size, useful, beside, given, slowest + swap * shared, why, bool(there.speeds))
 
 
 RUNS_FIRST = "too few for another part of every run"
@@ -111,9 +118,10 @@ def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Proce
         why = why if beside < most else RUNS_FIRST
     else:
         beside, divided = 1, in_threads
-    given = shares(n_runs, 1, there.size // beside, 1)
-    slowest = divided * max(len(share.runs) for share in given)
-    return Division(there.size, 1, beside, given, slowest, why)
+    speeds = group_speeds(there.speeds, beside)
+    given = shares(n_runs, 1, there.size // beside, 1, speeds)
+    slowest = divided * max(len(s.runs) / speed for s, speed in zip(given, speeds or [1.0] * there.size))
+    return Division(there.size, 1, beside, given, slowest, why, bool(there.speeds))
 
 
 def busiest_bytes(division: Division, each: int) -> int:

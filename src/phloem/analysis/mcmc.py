@@ -45,7 +45,7 @@ from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
 from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
-from phloem.inference.mcmc.spread import message_seconds
+from phloem.inference.mcmc.spread import measured_speeds, message_seconds
 from phloem.inference.mcmc.stones import ladder
 from phloem.inference.mcmc.trace_files import analysis_id
 from phloem.inference.mcmc.undefined import n_undefined
@@ -125,7 +125,7 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
     made_of = data.structure, chains, start.tree
-    here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, made_of))
+    here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, where.speeds, made_of))
     sampled = _sampled(settings, data, start, where, identity, progress)
     if chains.stones:
         facts = {
@@ -172,6 +172,7 @@ def assist_mcmc() -> bool:
     if here.number == 0:
         return False
     message_seconds(here)
+    measured_speeds(here)
     settings, *how, made_of = here.broadcast(None)
     where = Where(settings.device, here, *how)
     structure, chains, tree = made_of
@@ -264,9 +265,10 @@ def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Devic
         several = device == "gpu" and chains.gpus > 1
         return Where(device, here), f"; chains on {chains.gpus} GPUs" if several else ""
     whole = _whole_columns(chains, data, device)
-    there = Processes(here.size, threads_of(chains, here), message_seconds(here), device == "gpu", whole)
+    measured = message_seconds(here), device == "gpu", whole, measured_speeds(here, device)
+    there = Processes(here.size, threads_of(chains, here), *measured)
     division = divide(_problems(data), chains, there)
-    where = Where(device, here, division.ranks_a_run, division.ranks_a_chain)
+    where = Where(device, here, division.ranks_a_run, division.ranks_a_chain, there.speeds)
     return where, f"; {division.text(here.how)}"
 
 

@@ -49,7 +49,7 @@ from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where, threads_of
 from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import chain_length
-from phloem.inference.mcmc.spread import message_seconds
+from phloem.inference.mcmc.spread import measured_speeds, message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
 from phloem.inference.time.draws import RATES, ancestral, of_all_data, past
 from phloem.inference.time.predictive import predictive_checks
@@ -163,7 +163,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         started(data, selection.reason)
     for file in [*files, str(report_path(prefix))] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
-    here.broadcast((settings, origin, where.ranks_a_chain, data.model))
+    here.broadcast((settings, origin, where.ranks_a_chain, where.speeds, data.model))
     sampled = _sampled(settings, data, origin, where, time_identity(settings, data.model), progress)
     if chains.stones:
         return _stones(settings, data, sampled, selection, files)
@@ -200,8 +200,9 @@ def assist_time() -> bool:
     if here.number == 0:
         return False
     message_seconds(here)
-    settings, origin, ranks_a_chain, model = here.broadcast(None)
-    where = Where(settings.device, here, ranks_a_chain=ranks_a_chain)
+    measured_speeds(here)
+    settings, origin, ranks_a_chain, speeds, model = here.broadcast(None)
+    where = Where(settings.device, here, ranks_a_chain=ranks_a_chain, speeds=speeds)
     if where.reads(settings.chains.n_runs, 1):
         _sampled(settings, time_input(settings), origin, where, {})
     else:  # it is sent the columns that it needs, or needs none
@@ -236,9 +237,11 @@ def _divided(chains: TimeSettings, data: TimeInput, here: Ranks, device: Device)
         whole = "a prior has no columns to divide"
     elif chains.ancestors == "sampled":
         whole = "columns are not divided where ancestors are sampled"
-    there = Processes(here.size, threads_of(chains, here), message_seconds(here), device == "gpu", whole)
+    measured = message_seconds(here), device == "gpu", whole, measured_speeds(here, device)
+    there = Processes(here.size, threads_of(chains, here), *measured)
     division = divide_dated(problems_of(data), chains, there)
-    return Where(device, here, ranks_a_chain=division.ranks_a_chain), f"; {division.text(here.how)}"
+    where = Where(device, here, ranks_a_chain=division.ranks_a_chain, speeds=there.speeds)
+    return where, f"; {division.text(here.how)}"
 
 
 def _stones(

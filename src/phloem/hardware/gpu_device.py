@@ -47,6 +47,13 @@ def on_gpu(k: int) -> AbstractContextManager:
     return torch.cuda.device(k) if torch.cuda.is_available() else nullcontext()
 
 
+def products(n: int) -> Callable[[], float]:
+    """Products of two pairs of n × n matrices in float64 on the present GPU, for timing; they are waited
+    for."""
+    one = torch.full((n, n), 1.0 / n, dtype=torch.float64, device=find_device())
+    return lambda: float((one @ one @ one)[0, 0])
+
+
 @contextmanager
 def memory_errors() -> Iterator[None]:
     """What PyTorch says when memory runs out, as a DeviceError."""

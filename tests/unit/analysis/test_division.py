@@ -79,6 +79,23 @@ def test_chains_come_first(problems):
     assert cells_of_chain(hidden) == 1
 
 
+def test_fast_processes_have_more(problems):
+    """A slow one among three: chains, or runs, by measured speeds are ready sooner than equal shares; the
+    error planted is that of speeds in another order."""
+    uneven = (1.0, 0.25, 1.0)
+    for settings, by in ((replace(ONE, n_chains=12), divide), (TimeSettings(n_runs=6), divide_dated)):
+        there = Processes(3, 1, 0.0, whole="of a reason", speeds=uneven)
+        found = by(problems, settings, there)
+        sizes = [len(share.chains) * len(share.runs) for share in found.shares]
+        assert sizes[1] == min(sizes) < sizes[0] and found.text("").endswith(
+            "; by measured speeds, which differ"
+        )
+        equal = by(problems, settings, replace(there, speeds=()))
+        assert not equal.uneven and found.seconds < 0.7 * 4 * equal.seconds  # the slow one's equal share
+        wrong = by(problems, settings, replace(there, speeds=(0.25, 1.0, 1.0)))
+        assert wrong.shares != found.shares
+
+
 def test_columns_of_dated_runs(problems):
     chains = TimeSettings(n_runs=2)
     two = divide_dated(problems, chains, Processes(2, 1, 0.0))

@@ -24,7 +24,15 @@ from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples, trace_columns
 from phloem.inference.mcmc.seen import seen_of, sent
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import Share, Spread, Swaps, merged_samples, shares, whole_state
+from phloem.inference.mcmc.spread import (
+    Share,
+    Spread,
+    Swaps,
+    group_speeds,
+    merged_samples,
+    shares,
+    whole_state,
+)
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.trace_files import TraceFiles
 from phloem.inference.mcmc.undefined import check_undefined
@@ -64,12 +72,14 @@ class Sampled:
 class Where:
     """Where chains are: device of the likelihood; ranks, processes that all sample alike, among which runs
     and chains are divided, those of a run among ranks_a_run at most, and the columns of a chain, where there
-    are as many times more ranks than chains, among ranks_a_chain."""
+    are as many times more ranks than chains, among ranks_a_chain. speeds: of every rank, nothing where they
+    are alike."""
 
     device: Device = "cpu"
     ranks: Ranks = field(default_factory=Ranks)
     ranks_a_run: int = 1 << 30
     ranks_a_chain: int = 1
+    speeds: tuple[float, ...] = ()
 
     def reads(self, n_runs: int, n_chains: int) -> bool:
         """Whether this process is to have the data: of those that have a chain the first, which sends the
@@ -82,11 +92,12 @@ class Where:
         """Of all ranks at the same time."""
         n = self.ranks_a_chain
         assert n == 1 or n * n_runs * n_chains <= self.ranks.size
-        return Spread(self.ranks, self._given(n_runs, n_chains), n, self.ranks.groups_of(n))
+        return Spread(self.ranks, self._given(n_runs, n_chains), n, self.ranks.groups_of(n), self.speeds)
 
     def _given(self, n_runs: int, n_chains: int) -> tuple[Share, ...]:
         """What each group of processes that share a chain has."""
-        return shares(n_runs, n_chains, self.ranks.size // self.ranks_a_chain, self.ranks_a_run)
+        n = self.ranks_a_chain
+        return shares(n_runs, n_chains, self.ranks.size // n, self.ranks_a_run, group_speeds(self.speeds, n))
 
 
 @one_blas_thread()
@@ -168,7 +179,7 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     shared = spread.beside.size > 1 and bool(own.runs)
     size = spread.beside.size
     made = partial(seen_of, parts, structure, settings, size, whole=False)
-    observed = sent(spread.beside, made) if shared else parts
+    observed = sent(spread.beside, spread.own_speeds, made) if shared else parts
     states = spread.ranks.broadcast([state for state, _ in stored])
     threads = max(1, threads_of(settings, spread.ranks) // max(1, len(own.runs)))
     for r in own.runs:

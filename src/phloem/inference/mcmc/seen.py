@@ -64,15 +64,16 @@ def seen_of(
     )
 
 
-def dealt(cells: Sequence[Part], size: int) -> tuple[range, ...]:
+def dealt(cells: Sequence[Part], size: int, speeds: Sequence[float] = ()) -> tuple[range, ...]:
     """Those of each of so many processes."""
-    return dealt_cells([cell_work(cell) for cell in cells], size)
+    return dealt_cells([cell_work(cell) for cell in cells], size, speeds)
 
 
-def sent(beside: Ranks, seen: Callable[[], AnySeen]) -> AnySeen:
+def sent(beside: Ranks, speeds: Sequence[float], seen: Callable[[], AnySeen]) -> AnySeen:
     """On every process of those that share a chain what it needs; seen: of all, which the first of them finds
-    out, as it alone has the data."""
+    out, as it alone has the data. speeds: of each, nothing where they are alike."""
     if beside.number > 0:
         return beside.scatter(None)
     found = seen()
+    found = replace(found, dealt=dealt(found.cells, beside.size, speeds))
     return beside.scatter([found.of(k) for k in range(beside.size)])

@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples, extended
+from phloem.pruning.grid import fastest
 
 # Fields of ChainState by what their first axis is. Those of a heat travel with it from chain to chain;
 # counts of swaps and of moves' jumps add up over ranks; the rest is the same on all.
@@ -52,20 +53,39 @@ class Share:
     chains: range
 
 
-def shares(n_runs: int, n_chains: int, size: int, ranks_a_run: int) -> tuple[Share, ...]:
+def shares(
+    n_runs: int, n_chains: int, size: int, ranks_a_run: int, speeds: Sequence[float] = ()
+) -> tuple[Share, ...]:
     """Of every rank. Whole runs where there are as many as ranks; else each run has ranks of its own, among
-    at most ranks_a_run of which its chains are divided. Ranks that are left over have none."""
+    at most ranks_a_run of which its chains are divided. Ranks that are left over have none. speeds: of every
+    rank, nothing where they are alike."""
     if size <= n_runs:
-        bounds = [k * n_runs // size for k in range(size + 1)]
-        return tuple(Share(tuple(range(a, b)), range(n_chains)) for a, b in pairwise(bounds))
+        return tuple(Share(tuple(runs), range(n_chains)) for runs in _ranges(n_runs, size, speeds))
     found = []
     for run in range(n_runs):
-        here = (run + 1) * size // n_runs - run * size // n_runs
-        used = min(here, n_chains, ranks_a_run)
-        for k in range(here):
-            own = range(k * n_chains // used, (k + 1) * n_chains // used) if k < used else range(0)
-            found.append(Share((run,) if own else (), own))
+        first, end = run * size // n_runs, (run + 1) * size // n_runs
+        used = min(end - first, n_chains, ranks_a_run)
+        own = _ranges(n_chains, used, speeds[first : first + used])
+        found += [Share((run,), chains) for chains in own]
+        found += [Share((), range(0))] * (end - first - used)
     return tuple(found)
+
+
+def group_speeds(speeds: Sequence[float], ranks_a_chain: int) -> tuple[float, ...]:
+    """Of groups of neighbours that share a chain."""
+    n, whole = ranks_a_chain, len(speeds) // ranks_a_chain
+    return tuple(sum(speeds[k * n : (k + 1) * n]) for k in range(whole))
+
+
+def _ranges(n: int, size: int, speeds: Sequence[float]) -> list[range]:
+    """Neighbours among n runs or chains for each of so many ranks, one at least, one more always to whoever
+    is ready first with it."""
+    if not speeds:
+        return [range(k * n // size, (k + 1) * n // size) for k in range(size)]
+    counts = [1] * size
+    for _ in range(n - size):
+        counts[min(range(size), key=lambda k: ((counts[k] + 1) / speeds[k], k))] += 1
+    return [range(end - count, end) for count, end in zip(counts, accumulate(counts))]
 
 
 def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float], swap_seconds: float) -> int:
@@ -109,11 +129,42 @@ def message_seconds(ranks: Ranks, times: int = 20) -> float:
     return min(found, default=0.0)
 
 
-def dealt_cells(work: Sequence[float], size: int) -> tuple[range, ...]:
-    """Neighbouring cells for each of so many ranks, about as much work each, one at least."""
+ALIKE = (
+    1.25  # times as fast; what else a host does makes processes of one kind differ by as much for a moment
+)
+
+
+def measured_speeds(ranks: Ranks, device: str | None = None) -> tuple[float, ...]:
+    """Of all ranks at the same time: how fast each is beside the first, by a piece of work that is the same
+    for all; nothing where they are alike. device: where chains are evaluated, which the first one says."""
+    if ranks.size == 1:
+        return ()
+    work = _products(ranks.broadcast(device) == "gpu")
+    work()
+    ranks.gather(0)  # all are warm, and are measured side by side
+    seconds = ranks.broadcast(ranks.gather(fastest(work, 10)))
+    if max(seconds) <= ALIKE * min(seconds):
+        return ()
+    return tuple(seconds[0] / taken for taken in seconds)
+
+
+def _products(on_gpu: bool) -> Callable[[], object]:
+    """Some milliseconds of products of float64 matrices, on the processor or the GPU of this process."""
+    if on_gpu:
+        from phloem.hardware.gpu_device import products
+
+        return products(2_000)
+    one = np.full((300, 300), 1.0 / 300)
+    return lambda: one @ one @ one
+
+
+def dealt_cells(work: Sequence[float], size: int, speeds: Sequence[float] = ()) -> tuple[range, ...]:
+    """Neighbouring cells for each of so many ranks, one at least; about as much work each, or as much as
+    their speeds ask for."""
     done, ends = np.cumsum(work), [0]
+    shares = np.cumsum(speeds or np.ones(size)) / np.sum(speeds or np.ones(size))
     for k in range(1, size):
-        end = int(np.searchsorted(done, done[-1] * k / size - 0.5 * work[ends[-1]])) + 1
+        end = int(np.searchsorted(done, done[-1] * shares[k - 1] - 0.5 * work[ends[-1]])) + 1
         ends.append(min(max(end, ends[-1] + 1), len(work) - size + k))
     return tuple(range(a, b) for a, b in pairwise([*ends, len(work)]))
 
@@ -143,12 +194,14 @@ def shares_text(
 @dataclass(frozen=True)
 class Spread:
     """The ranks of an analysis, and what each has: shares of every group of ranks_a_chain neighbours. beside:
-    those of the group of this one; the first of them speaks for all."""
+    those of the group of this one; the first of them speaks for all. speeds: of every rank, nothing where
+    they are alike."""
 
     ranks: Ranks
     shares: tuple[Share, ...]
     ranks_a_chain: int = 1
     beside: Ranks = field(default_factory=Ranks)
+    speeds: tuple[float, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -162,6 +215,12 @@ class Spread:
     def own(self) -> Share:
         group = self.ranks.number // self.ranks_a_chain
         return self.shares[group] if group < len(self.shares) else Share((), range(0))
+
+    @property
+    def own_speeds(self) -> tuple[float, ...]:
+        """Of those that share the chains of this one."""
+        first = self.ranks.number // self.ranks_a_chain * self.ranks_a_chain
+        return self.speeds[first : first + self.ranks_a_chain]
 
     def among(self, run: int) -> tuple[range, ...]:
         """The chains of a run in every group."""

@@ -275,14 +275,15 @@ def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Any
         stored = spread.ranks.broadcast(without)
     beside = spread.beside
     if shared := beside.size > 1 and bool(spread.own.runs):
-        observed = sent(beside, partial(dated_seen, observed, model, settings, beside.size, on_device=False))
-    made = [
+        made = partial(dated_seen, observed, model, settings, beside.size, on_device=False)
+        observed = sent(beside, spread.own_speeds, made)
+    new = [
         (r, observed, model, settings, stored[r] if stored else None, origin, device) for r in spread.own.runs
     ]
     if settings.n_chains == 1:
-        return [new_run(*own, beside=beside) for own in made]
-    threads = 1 if shared else max(1, threads_of(settings, spread.ranks) // max(1, len(made)))
-    return [new_coupled_run(*own, min(threads, settings.n_chains), beside) for own in made]
+        return [new_run(*own, beside=beside) for own in new]
+    threads = 1 if shared else max(1, threads_of(settings, spread.ranks) // max(1, len(new)))
+    return [new_coupled_run(*own, min(threads, settings.n_chains), beside) for own in new]
 
 
 def first_kept(run: AnyRun) -> int:

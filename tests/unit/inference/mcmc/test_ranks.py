@@ -18,7 +18,15 @@ from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.records import BY_MODEL, COMPILED, KIND, ChainState
 from phloem.inference.mcmc.sampler import Where, sample
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import Share, own_state, shares, shares_text, useful_ranks, whole_state
+from phloem.inference.mcmc.spread import (
+    Share,
+    group_speeds,
+    own_state,
+    shares,
+    shares_text,
+    useful_ranks,
+    whole_state,
+)
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time import sampler as time_sampler
 from phloem.inference.time.sampler import sample as sample_dated
@@ -38,14 +46,12 @@ SETTINGS = ChainSettings(
 )
 
 
-def sampled(size: int, settings: ChainSettings = SETTINGS, prefix: str | None = None):
+def sampled(size: int, settings: ChainSettings = SETTINGS, prefix: str | None = None, speeds=()):
     """The runs, on so many ranks."""
 
     def work(ranks):
-        plain = plain_likelihood([PRIMATES], STRUCTURE)
-        return sample(
-            observations(PRIMATES), STRUCTURE, settings, prefix, None, None, None, plain, Where("cpu", ranks)
-        )
+        plain, where = plain_likelihood([PRIMATES], STRUCTURE), Where("cpu", ranks, speeds=speeds)
+        return sample(observations(PRIMATES), STRUCTURE, settings, prefix, None, None, None, plain, where)
 
     return on_ranks(size, work)
 
@@ -84,7 +90,8 @@ def alone():
     "size", [pytest.param(n, marks=[pytest.mark.slow] * (n in (2, 8))) for n in (2, 3, 5, 8, 9)]
 )
 def test_samples_and_states_do_not_depend_on_the_number_of_ranks(alone, size):
-    found = sampled(size)
+    uneven = (1.0, 0.2, 0.9, 0.9, 0.2) if size == 5 else ()
+    found = sampled(size, speeds=uneven)
     assert len(found.runs[0].samples.generation) == 61 and found.diagnosis == alone.diagnosis
     assert same(alone, found)
 
@@ -169,6 +176,12 @@ def test_who_has_what():
             assert [c for chains in own for c in chains] == list(range(n_chains))
             assert max(map(len, own)) - min(map(len, own)) <= 1
     assert shares_text(shares(2, 1, 3, 9), "by MPI", "why").endswith("each has whole runs, 1 idle: why")
+    uneven = (0.2, 1.0, 1.0)
+    assert shares(6, 4, 3, 9, uneven) == tuple(Share(runs, range(4)) for runs in ((0,), (1, 2, 3), (4, 5)))
+    assert shares(1, 4, 3, 2, uneven) == (
+        Share((0,), range(1)), Share((0,), range(1, 4)), Share((), range(0))
+    )  # fmt: skip
+    assert group_speeds((1.0, 2.0, 3.0, 4.0, 9.0), 2) == (3.0, 7.0)
     idle = shares(2, 4, 6, 2)
     assert sum(not share.chains for share in idle) == 2 and "2 idle" in shares_text(idle, "by MPI")
 
@@ -285,11 +298,24 @@ def test_who_has_which_columns():
         assert len(dealt) == size and all(dealt)
     assert [len(cells) for cells in spread.dealt_cells([1.0] * 7, 3)] in ([2, 3, 2], [3, 2, 2], [2, 2, 3])
     assert spread.dealt_cells([5.0, 1, 1, 1], 2) == (range(1), range(1, 4))
+    assert spread.dealt_cells([1.0] * 8, 2, (3.0, 1.0)) == (range(6), range(6, 8))
+    assert spread.dealt_cells([1.0] * 3, 3, (9.0, 1.0, 1.0)) == (range(1), range(1, 2), range(2, 3))
     assert spread.useful_columns(128, 8, 1, 1e-1, 1e-4) == 8
     assert spread.useful_columns(128, 8, 4, 1e-4, 1e-4) == 1
     assert spread.useful_columns(3, 8, 1, 1.0, 1e-4) == 3 and spread.useful_columns(1, 8, 1, 1.0, 0.0) == 1
     text = shares_text(shares(1, 2, 2, 9), "by MPI", "why", 5, 2)
     assert text == "5 processes, by MPI; each has some columns of a chain, which 2 share, 1 idle: why"
+
+
+def test_processes_are_timed_beside_the_first(monkeypatch):
+    def found(*seconds):
+        left = list(seconds)
+        monkeypatch.setattr(spread, "fastest", lambda work, times: left.pop())
+        return on_ranks(len(seconds), spread.measured_speeds)
+
+    assert found(1.0, 1.2) == () and spread.measured_speeds(Ranks()) == ()
+    assert sorted(found(1.0, 2.0)) in ([0.5, 1.0], [1.0, 2.0])
+    assert spread._products(False)()[0, 0] == pytest.approx(1 / 300)
 
 
 # Dated trees: whole runs.
@@ -303,13 +329,13 @@ def dated():
     structure = structure_of_model(model_for_alignment("JC", DENGUE), DENGUE.n_sites)
     model = time_model(structure, TreeModel(), DENGUE.taxa, np.stack(dates.ages, 1), dates.latest)
 
-    def work(size: int, prefix: str | None = None, generations: int = 600, **more):
+    def work(size: int, prefix: str | None = None, generations: int = 600, speeds=(), **more):
         usual = {"n_runs": 3, "generations": generations, "sample_every": 20, "check_every": 200}
         settings = TimeSettings(**usual | more)
         return on_ranks(
             size,
             lambda ranks: sample_dated(
-                observations(DENGUE), model, settings, prefix, where=Where("cpu", ranks)
+                observations(DENGUE), model, settings, prefix, where=Where("cpu", ranks, speeds=speeds)
             ),
         )
 
@@ -320,7 +346,7 @@ def test_dated_trees_do_not_depend_on_the_number_of_ranks(dated, monkeypatch):
     alone = dated(1)
     assert [run.number for run in alone.runs] == [0, 1, 2] and alone.runs[2].samples.n == 31
     for size in (2, 3, 5):
-        found = dated(size)
+        found = dated(size, speeds=(1.0, 0.3) if size == 2 else ())
         assert same(alone, found) and found.diagnosis == alone.diagnosis
         assert found.generations == alone.generations
     right = time_sampler.new_run
@@ -372,7 +398,8 @@ def in_columns(monkeypatch):
         settings = replace(usual, **more)
 
         def each(ranks):
-            where = Where("cpu", ranks, ranks_a_chain=size // settings.n_runs)
+            uneven = (0.3, 1.0, 0.6) if size == 3 else ()
+            where = Where("cpu", ranks, ranks_a_chain=size // settings.n_runs, speeds=uneven)
             if not where.reads(settings.n_runs, 1):  # it has no data but what it is sent
                 return sample_dated((), model, settings, where=where)
             plain = time_sampler.plain_time_likelihood(halves, model)
