@@ -11,8 +11,8 @@ import pytest
 from gpu.conftest import INTERPRETED, LATER, steps
 from phloem.data.alphabet import alphabet
 from phloem.errors import DeviceError
-from phloem.inference.mcmc import weights
-from phloem.inference.mcmc.device import gpus_of_run
+from phloem.inference.mcmc import device, weights
+from phloem.inference.mcmc.device import gpu_speeds, gpus_of_run
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
@@ -78,14 +78,16 @@ def test_threads_change_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["HKY+G4", pytest.param("LG+FO", marks=LATER)])
-def test_gpus_change_nothing(text, tmp_path):
-    """A run's chains on one GPU, and in groups on each of two or three (Triton's interpreter, or a host with
-    one, stands for those that are not there)."""
+def test_gpus_change_nothing(text, tmp_path, monkeypatch):
+    """A run's chains on one GPU, and in groups on each of two or three, of which one is faster (Triton's
+    interpreter, or a host with one, stands for those that are not there)."""
     _, structure, observed = case(text, "protein" if text == "LG+FO" else "dna", tmp_path)
     usual = ChainSettings(n_runs=1, n_chains=5, sample_every=2, tuning_generations=4, seed=5)
     found = []
     for gpus in (1, 3) if INTERPRETED else (1, 2, 3):
         settings = replace(usual, gpus=gpus)
+        uneven = (1.0, 3.0, 1.0) if gpus == 3 else ()
+        monkeypatch.setattr(device, "gpu_speeds", lambda n, uneven=uneven: uneven)
         if torch.cuda.is_available() and gpus > torch.cuda.device_count():
             with pytest.raises(DeviceError, match=f"{gpus} GPUs are asked for"):
                 new_run(0, observed, structure, settings, device="gpu")
@@ -105,6 +107,8 @@ def test_which_gpus_have_a_run():
     assert [list(gpus_of_run(r, 3, 2)) for r in range(3)] == [[0], [0], [1]]
     assert [list(gpus_of_run(r, 2, 5)) for r in range(2)] == [[0, 1], [2, 3, 4]]
     assert list(gpus_of_run(0, 1, 4)) == [0, 1, 2, 3]
+    slow_first = [list(gpus_of_run(r, 4, 2, (1.0, 3.0))) for r in range(4)]
+    assert slow_first == [[0], [1], [1], [1]] and gpu_speeds(1) == ()
 
 
 def test_weights_of_moves_are_learnt_where_proposals_cost_alike(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,13 @@ from phloem.errors import DeviceError
 from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import dealt, relative_speeds
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.cell_memory import Part
 from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
 from phloem.pruning.cpu.chain_tables import table_row
 from phloem.pruning.cpu.forest import Forest
+from phloem.pruning.grid import fastest
 from phloem.pruning.interface import Problem
 
 if TYPE_CHECKING:
@@ -86,16 +89,17 @@ def chains_on_device(
     n_chains = len(state.slot)
     require_gpus(settings.gpus)
     layouts = layouts_of(cells.parts)
-    gpus = gpus_of_run(number, settings.n_runs, settings.gpus)
+    speeds = gpu_speeds(settings.gpus)
+    gpus = gpus_of_run(number, settings.n_runs, settings.gpus, speeds)
     runs = -(-settings.n_runs // (settings.gpus * ranks().size))  # that share a GPU
     a_gpu = _groups_a_gpu(cells.parts, n_chains // len(gpus), runs, settings.precision)
     n = min(len(scratches), n_chains, a_gpu * len(gpus))
-    bounds = [k * n_chains // n for k in range(n + 1)]
-    beside = -(-n // len(gpus)) * runs
     data = cells.parts, layouts, state, settings.precision
+    own = dealt(n, min(n, len(gpus)), speeds[gpus.start : gpus.stop])
+    places = [(gpu, len(groups) * runs) for gpu, groups in zip(gpus, own) for _ in groups]
     groups = tuple(
-        _group((k, *ends), (gpus[k * len(gpus) // n], beside), *data)
-        for k, ends in enumerate(pairwise(bounds))
+        _group((k, *chains), place, *data)
+        for k, (chains, place) in enumerate(zip(pairwise(k * n_chains // n for k in range(n + 1)), places))
     )
     shared.fields[:] = device_fields(groups[0].forests, layouts)
     pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
@@ -104,11 +108,29 @@ def chains_on_device(
     return there
 
 
-def gpus_of_run(number: int, n_runs: int, n_gpus: int) -> range:
+def gpus_of_run(number: int, n_runs: int, n_gpus: int, speeds: Sequence[float] = ()) -> range:
     """Those that have the chains of a run: whole runs lie on a GPU where there are as many runs as GPUs or
-    more, else a run's groups of chains are dealt to several."""
+    more, else a run's groups of chains are dealt to several. speeds: of the GPUs, nothing where they are
+    alike."""
     first = number * n_gpus // n_runs
+    if speeds and n_runs >= n_gpus:
+        first = next(k for k, runs in enumerate(dealt(n_runs, n_gpus, speeds)) if number in runs)
+        return range(first, first + 1)
     return range(first, max(first + 1, (number + 1) * n_gpus // n_runs))
+
+
+@cache
+def gpu_speeds(n_gpus: int) -> tuple[float, ...]:
+    """Of the first GPUs that this process sees, measured; nothing where they are alike."""
+    from phloem.hardware.gpu_device import find_device, on_gpu, products
+
+    seconds = []
+    for k in range(n_gpus if n_gpus > 1 and find_device().type == "cuda" else 0):
+        with on_gpu(k):
+            work = products(2_000)
+            work()
+            seconds.append(fastest(work, 10))
+    return relative_speeds(seconds) if seconds else ()
 
 
 def layouts_of(parts: Sequence[Part]) -> list[list[int]]:

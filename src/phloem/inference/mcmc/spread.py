@@ -60,12 +60,12 @@ def shares(
     at most ranks_a_run of which its chains are divided. Ranks that are left over have none. speeds: of every
     rank, nothing where they are alike."""
     if size <= n_runs:
-        return tuple(Share(tuple(runs), range(n_chains)) for runs in _ranges(n_runs, size, speeds))
+        return tuple(Share(tuple(runs), range(n_chains)) for runs in dealt(n_runs, size, speeds))
     found = []
     for run in range(n_runs):
         first, end = run * size // n_runs, (run + 1) * size // n_runs
         used = min(end - first, n_chains, ranks_a_run)
-        own = _ranges(n_chains, used, speeds[first : first + used])
+        own = dealt(n_chains, used, speeds[first : first + used])
         found += [Share((run,), chains) for chains in own]
         found += [Share((), range(0))] * (end - first - used)
     return tuple(found)
@@ -77,9 +77,9 @@ def group_speeds(speeds: Sequence[float], ranks_a_chain: int) -> tuple[float, ..
     return tuple(sum(speeds[k * n : (k + 1) * n]) for k in range(whole))
 
 
-def _ranges(n: int, size: int, speeds: Sequence[float]) -> list[range]:
-    """Neighbours among n runs or chains for each of so many ranks, one at least, one more always to whoever
-    is ready first with it."""
+def dealt(n: int, size: int, speeds: Sequence[float] = ()) -> list[range]:
+    """Neighbours among n runs or chains for each of so many ranks or GPUs, one at least, one more always to
+    whoever is ready first with it. speeds: of each, nothing where they are alike."""
     if not speeds:
         return [range(k * n // size, (k + 1) * n // size) for k in range(size)]
     counts = [1] * size
@@ -142,7 +142,11 @@ def measured_speeds(ranks: Ranks, device: str | None = None) -> tuple[float, ...
     work = _products(ranks.broadcast(device) == "gpu")
     work()
     ranks.gather(0)  # all are warm, and are measured side by side
-    seconds = ranks.broadcast(ranks.gather(fastest(work, 10)))
+    return relative_speeds(ranks.broadcast(ranks.gather(fastest(work, 10))))
+
+
+def relative_speeds(seconds: Sequence[float]) -> tuple[float, ...]:
+    """Of what takes so long each, beside the first; nothing where they are alike."""
     if max(seconds) <= ALIKE * min(seconds):
         return ()
     return tuple(seconds[0] / taken for taken in seconds)
