@@ -44,7 +44,7 @@ class Kind:
     "prefix" names them all. tree, record: endings of the tree to show and of the record, which is
     written last. resumes: whether the same command goes on with a killed run. samples: whether it writes
     traces. burn_in: share of the samples
-    that its summaries leave out, where nothing is asked."""
+    that its summaries leave out besides those of the tuning, where nothing is asked."""
 
     name: str
     title: str

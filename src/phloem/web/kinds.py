@@ -232,7 +232,7 @@ KINDS: tuple[Kind, ...] = (
         ".json",
         resumes=True,
         samples=True,
-        burn_in=0.2,
+        burn_in=0.0,  # it has a warm-up
     ),
     Kind(
         "tests",

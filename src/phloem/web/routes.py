@@ -207,6 +207,7 @@ class Page:
 
         def found() -> dict[str, Any] | None:
             from phloem.analysis.trace_view import (
+                first_used,
                 read_traces,
                 running_means,
                 running_summary,
@@ -217,14 +218,15 @@ class Page:
             if traces is None:
                 return None
             which = min(int(column), len(traces.names) - 1) if column.isdecimal() else 0
-            burn_in = float(job.answers.get("burn-in") or job.of.burn_in)
+            left_out = _burn_in(job), int((self._progress(job) or {}).get("tuning", -1))
+            used = traces.generations[0][first_used(traces.generations[0], *left_out) :]
             return {
                 "names": traces.names,
                 "column": which,
                 "runs": thinned_trace(traces, which, TRACE_POINTS),
-                "means": running_means(traces, which, burn_in, TRACE_POINTS),
-                "burn_in": burn_in,
-                "summary": running_summary(traces, burn_in),
+                "means": running_means(traces, which, left_out[0], TRACE_POINTS, left_out[1]),
+                "used_from": float(used[0]) if len(used) else None,
+                "summary": running_summary(traces, *left_out),
             }
 
         return JSONResponse(await run_in_threadpool(found))
@@ -262,12 +264,20 @@ class Page:
     def _told(self, job: Job) -> dict[str, Any]:
         """With how far it is since it was started."""
         file = self.folder.root / f"{job.prefix}.progress.json"
+        fresh = job.started is not None and file.exists() and file.stat().st_mtime >= job.started
+        return told(self.jobs, job) | {"progress": self._progress(job) if fresh else None}
+
+    def _progress(self, job: Job) -> dict[str, Any] | None:
+        """As it was last told."""
         try:
-            fresh = job.started is not None and file.stat().st_mtime >= job.started
-            progress = json.loads(file.read_text(encoding="utf-8")) if fresh else None
+            return json.loads((self.folder.root / f"{job.prefix}.progress.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            progress = None
-        return told(self.jobs, job) | {"progress": progress}
+            return None
+
+
+def _burn_in(job: Job) -> float:
+    answer = job.answers.get("burn-in")
+    return job.of.burn_in if answer in (None, "") else float(answer)
 
 
 async def _index(request: Request) -> Response:
