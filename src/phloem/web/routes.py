@@ -25,7 +25,9 @@ from phloem.web.looking import Looking, body_of, explained
 
 STATIC = Path(__file__).parent / "static"
 PLAN_SECONDS = 300.0
-PLANNED = {"datatype", "genetic-code", "sites", "partitions", "distance", "device"}  # options of plan too
+PLANNED = {  # options of plan too
+    "datatype", "genetic-code", "sites", "partitions", "partition-name", "distance", "device",
+}  # fmt: skip
 ROWS_OF = {
     "--optimize": "likelihood ml",
     "phloem mcmc": "mcmc",
@@ -141,7 +143,8 @@ class Page:
         elif kind.command in ("nj", "upgma"):
             words += ["--method", kind.command, "--bootstrap", str(answers.get("bootstrap") or 0)]
         elif "model" in {q.option for q in kind.questions}:
-            usual = str(asked.get("usual_model", "MK+G4"))  # none where parts have each their own
+            usual = str(asked.get("usual_model", "MK+G4"))
+            usual = "" if answers.get("partitions") else usual  # parts have each their own
             model = str(answers.get("model") or usual)
             model = usual if model == "auto" else model
             words += ["--model", model] if model else []
