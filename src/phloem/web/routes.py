@@ -38,6 +38,7 @@ STONES = ("*.ss.json", "*/*.ss.json")  # records of stepping stones
 PILOT_SECONDS = "20"
 TRACE_POINTS = 1200
 _OF_TABLES = "┌├└│|┏┃┡"  # what a line of a printed table begins with
+MISSING_INPUT = "{} is another file now than the one that was analysed, and is not here.\n"
 CITATION = (
     f"phloem {__version__}: statistical phylogenetics on many-core hardware. https://pypi.org/project/phloem/"
 )
@@ -189,7 +190,7 @@ class Page:
         def found() -> dict[str, Any]:
             self.jobs.start_waiting()
             job = self.jobs.job(request.path_params["id"])
-            return self._told(job) | {"log": self.jobs.log(job)}
+            return self._told(job) | {"log": self.jobs.log(job), "changed": self.jobs.changed(job)}
 
         return JSONResponse(await run_in_threadpool(found))
 
@@ -235,14 +236,18 @@ class Page:
         return JSONResponse(await run_in_threadpool(found))
 
     async def zipped(self, request: Request) -> Response:
-        """All files of an analysis with its input, the command that does it again, and what to cite."""
+        """All files of an analysis with its input, the command that does it again, and what to cite. An input
+        that is another one now is not among them, but a note of it."""
         job = self.jobs.job(request.path_params["id"])
 
         def packed() -> bytes:
-            buffer = io.BytesIO()
+            buffer, changed = io.BytesIO(), self.jobs.changed(job)
             with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
                 for name in dict.fromkeys([*told(self.jobs, job)["files"], *job.inputs]):
-                    archive.write(self.folder.path(name), name)
+                    if name not in changed:
+                        archive.write(self.folder.path(name), name)
+                if changed:
+                    archive.writestr("missing.txt", "".join(map(MISSING_INPUT.format, changed)))
                 archive.writestr("command.txt", f"{job.command}\n")
                 archive.writestr("citation.txt", f"{CITATION}\n")
             return buffer.getvalue()

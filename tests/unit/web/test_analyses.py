@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 
 import pytest
 
@@ -35,3 +37,21 @@ def test_samples_of_the_tuning_are_in_no_number(opened, kind, ending, answers, f
     told = json.loads(ask(app, "GET", f"/api/analyses/x.{kind}-1/trace", headers).text)
     assert told["used_from"] == told["means"][0]["x"][0] == 10 * first
     assert told["summary"][0]["hpd_low"] > 0
+
+
+def test_an_archive_has_no_file_that_was_not_analysed(opened):
+    from phloem.web.jobs import stamp_of
+
+    app, headers, root = opened
+    for name in ("x.fasta", "y.nwk"):
+        (root / name).write_text("before")
+    prefix = analysis(root, "fit", "x.fasta", {"tree": "y.nwk"})
+    page = root / prefix.replace("/x", "/page.json")
+    read = {name: stamp_of(root / name) for name in ("x.fasta", "y.nwk")}
+    page.write_text(json.dumps(json.loads(page.read_text()) | {"read": read}))
+    (root / "x.fasta").write_text("after")
+    archive = zipfile.ZipFile(io.BytesIO(ask(app, "GET", "/api/analyses/x.fit-1/zip", headers).body))
+    assert archive.read("y.nwk") == b"before" and "x.fasta" not in archive.namelist()
+    assert archive.read("missing.txt").startswith(b"x.fasta is another file")
+    told = json.loads(ask(app, "GET", "/api/analyses/x.fit-1", headers).text)
+    assert told["changed"] == ["x.fasta"]
