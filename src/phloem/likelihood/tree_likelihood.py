@@ -70,6 +70,10 @@ class TreeLikelihood:
         self._proposed: State | None = None
         self._evaluated = False
 
+    def __repr__(self) -> str:
+        size = f"{self.alignment.n_taxa:,} taxa × {self.alignment.n_sites:,} sites"
+        return f"TreeLikelihood({size}, {self.model_text}, engine {self.selection.engine})"
+
     @property
     def tree(self) -> Tree:
         """The tree, tips in alignment order, with the current branch lengths.
