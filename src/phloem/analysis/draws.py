@@ -74,11 +74,11 @@ def read_draws(
     if traces is None:
         hint = "Give the --prefix of an analysis, or its trace files."
         raise InputError("there is no trace of this prefix", file=f"{paths[0]}.run1.p", hint=hint)
-    share, tuning = _left_out(paths[0]) if burn_in is None else (burn_in, -1)
+    share, tuning = left_out(paths[0]) if burn_in is None else (burn_in, -1)
     return _draws(traces, share, tuning, paths[0])
 
 
-def _left_out(prefix: str) -> tuple[float, int]:
+def left_out(prefix: str) -> tuple[float, int]:
     """Share of the samples, and the last generation of the tuning, as a finished analysis has them."""
     record = Path(f"{prefix}.json")
     try:

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -53,7 +53,7 @@ class Look:
     states, and with two states that two taxa have each. identical: groups of taxa with equal rows. parts:
     name, data type and sites of each where the file declares several data types, which are `mixed` then;
     states: of the only one. trees: of a tree file. dates: of a table, (earliest, latest). subsets: names of
-    those in a partition file. warnings: what was
+    those in a partition file. has_block: whether an alignment file has a MRBAYES block. warnings: what was
     not obeyed or is odd."""
 
     content: Content
@@ -75,6 +75,7 @@ class Look:
     trees: int | None = None
     dates: tuple[float, float] | None = None
     subsets: tuple[str, ...] = ()
+    has_block: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -97,7 +98,7 @@ def look_at(path: str, datatype: str | None = None) -> Look:
         content = content_of(path)
         if content == "alignment":
             parts, notes = _parts(path, datatype)
-            found = _of_parts(parts, notes)
+            found = replace(_of_parts(parts, notes), has_block=_has_block(path))
         elif content == "matrix":
             found = Look("matrix", taxa_of_matrix(path))
         elif content == "trees":
@@ -163,6 +164,11 @@ def _parts(path: str, datatype: str | None) -> tuple[dict[str, Alignment], list[
         told = [f"{error.message}. {error.hint or ''} These are the parts by data type."]
         subsets = read_scheme(characters).subsets
         return {subset.name: part_alignment(characters, subset) for subset in subsets}, told
+
+
+def _has_block(path: str) -> bool:
+    source = read_source(path)
+    return is_nexus(source.text) and any(block.name == "mrbayes" for block in read_blocks(source))
 
 
 def _subsets(path: str) -> tuple[str, ...]:

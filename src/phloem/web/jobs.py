@@ -292,6 +292,6 @@ def told(jobs: Jobs, job: Job) -> dict[str, Any]:
         "started": job.started,
         "ended": job.ended,
         "files": files,
-        "tree": job.tree if job.tree in files else None,
+        "tree": next((name for name in (job.tree, f"{job.prefix}.mcc.tre") if name in files), None),
         "record": job.record if job.record in files else None,
     }

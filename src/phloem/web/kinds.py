@@ -207,6 +207,26 @@ KINDS: tuple[Kind, ...] = (
         samples=True,
     ),
     Kind(
+        "block",
+        "As its MrBayes block says",
+        "What the MRBAYES block of this file describes: models, priors, clocks, length of the runs.",
+        "mcmc",
+        ("alignment",),
+        (
+            q.whole("generations", "Generations", "None: as the block has it.", None),
+            Question(
+                "until-converged", "Stop when converged", "Sooner than the block says.", "switch", False
+            ),
+            q.SEED,
+            q.DEVICE,
+        ),
+        _SAMPLED_OUT,
+        ".con.tre",
+        ".json",
+        resumes=True,
+        samples=True,
+    ),
+    Kind(
         "signal",
         "Is there a clock?",
         "Distances from the root against sampling dates: look at this before a time tree is made.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -222,7 +223,7 @@ class Page:
             if traces is None:
                 return None
             which = min(int(column), len(traces.names) - 1) if column.isdecimal() else 0
-            left_out = _burn_in(job), int((self._progress(job) or {}).get("tuning", -1))
+            left_out = self._left_out(job)
             used = traces.generations[0][first_used(traces.generations[0], *left_out) :]
             return {
                 "names": traces.names,
@@ -274,6 +275,15 @@ class Page:
         file = self.folder.root / f"{job.prefix}.progress.json"
         fresh = job.started is not None and file.exists() and file.stat().st_mtime >= job.started
         return told(self.jobs, job) | {"progress": self._progress(job) if fresh else None}
+
+    def _left_out(self, job: Job) -> tuple[float, int]:
+        """The share of the samples, and the last generation, that the summaries of a sampler leave out."""
+        from phloem.analysis.draws import left_out
+
+        if self.jobs.state(job) == "finished" and not job.answers.get("stepping-stone"):
+            with suppress(InputError):  # a record without them
+                return left_out(str(self.folder.root / job.prefix))
+        return _burn_in(job), int((self._progress(job) or {}).get("tuning", -1))
 
     def _progress(self, job: Job) -> dict[str, Any] | None:
         """As it was last told."""

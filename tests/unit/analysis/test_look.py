@@ -58,6 +58,8 @@ def test_several_partitions_keep_nobody_from_looking(tmp_path):
     found = look_at(written(tmp_path, "several.nex", several))
     assert [name for name, _, _ in found.parts] == ["standard", "dna"]
     assert "several partitions: p, q" in found.warnings[0]
+    assert not found.has_block
+    assert look_at(written(tmp_path, "b.nex", f"{several}begin mrbayes; lset nst=1; end;\n")).has_block
     one = look_at(written(tmp_path, "one.nex", f"{text}end;\n"))  # the control
     assert [name for name, _, _ in one.parts] == ["m", "d"] and not any("several" in w for w in one.warnings)
 

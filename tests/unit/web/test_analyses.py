@@ -37,6 +37,10 @@ def test_samples_of_the_tuning_are_in_no_number(opened, kind, ending, answers, f
     told = json.loads(ask(app, "GET", f"/api/analyses/x.{kind}-1/trace", headers).text)
     assert told["used_from"] == told["means"][0]["x"][0] == 10 * first
     assert told["summary"][0]["hpd_low"] > 0
+    record = {"settings": {"chains": {"burn_in": 0.5, "tuning_generations": 100}}}  # as a block may have it
+    prefix.with_name("x.json").write_text(json.dumps(record))
+    told = json.loads(ask(app, "GET", f"/api/analyses/x.{kind}-1/trace", headers).text)
+    assert told["used_from"] == 500
 
 
 def test_an_archive_has_no_file_that_was_not_analysed(opened):

@@ -32,7 +32,8 @@ export async function file(place, name) {
 }
 
 function warnings(found) {
-  return found.warnings.map((text) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "), text));
+  const block = found.has_block ? ["“As its MrBayes block says”, below, obeys the block of this file; other analyses do not."] : [];
+  return [...found.warnings, ...block].map((text) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "), text));
 }
 
 async function alignment(body, name, found, datatype, again, views) {
