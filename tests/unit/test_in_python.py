@@ -45,6 +45,22 @@ def test_records_with_arrays_compare_and_are_stored(caterpillar):
         assert isinstance(again, Alignment) or np.array_equal(again.parent, record.parent)
 
 
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+def test_a_likelihood_is_stored_with_its_values(tmp_path, engine):
+    (tmp_path / "a.fasta").write_text(">a\nACGTT\n>b\nACGTA\n>c\nATGAA\n")
+    (tmp_path / "t.nwk").write_text("(a:0.1,b:0.2,c:0.3);\n")
+    alignment, tree = phloem.read_alignment(tmp_path / "a.fasta"), phloem.read_tree(tmp_path / "t.nwk")
+    likelihood = phloem.TreeLikelihood(alignment, tree, "HKY{3}+FQ", engine=engine)
+    likelihood.propose(branch_lengths={"a": 0.7})
+    likelihood.accept()
+    again = pickle.loads(pickle.dumps(likelihood))
+    assert again.branch_lengths.tolist() == likelihood.branch_lengths.tolist()
+    assert again.gradient().log_likelihood == likelihood.gradient().log_likelihood
+    again.propose(branch_lengths={"b": 0.9})
+    again.accept()
+    assert likelihood.branch_lengths.tolist() != again.branch_lengths.tolist()
+
+
 def test_a_tree_is_text_and_a_file(caterpillar, tmp_path):
     _, tree = caterpillar
     text = phloem.newick_text(tree)
