@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 STANDARD_INPUT = "-"  # the name of an input that is standard input
@@ -72,6 +72,12 @@ def shortened(text: str) -> str:
     """A message that quotes 80 characters of an input at most: what stands in quotes, and words longer than
     people write them, are cut."""
     return _LONG_WORD.sub(r"\1…", _QUOTED.sub(r"'\1…'", text))
+
+
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """The first few of some names, in quotes, each of 40 characters at most."""
+    quoted = [repr(name if len(name) <= 40 else f"{name[:39]}…") for name in names[:most]]
+    return ", ".join([*quoted, "…"] if len(names) > most else quoted)
 
 
 def shown_file(file: str) -> str:

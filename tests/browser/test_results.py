@@ -155,6 +155,23 @@ def test_pictures_have_collapsed_clades_as_they_are_shown(visit, dated):
     assert "clade of 2 taxa" not in before  # the control
 
 
+def test_pictures_have_whole_names(visit, server):
+    long = f"{'virus' * 20}_end"
+    (server.folder / "long.nwk").write_text(f"((a:3,{long}:4)88:9,(c:1,{long}_2:12)99:2);\n")
+    visit.at("tree", "long.nwk")
+    for _ in range(2):  # circular too
+        svg = ElementTree.fromstring(saved(visit, "svg"))
+        side = float(svg.get("width"))
+        texts = {node.text: node for node in svg.iter() if node.tag.endswith("text")}
+        assert {"a", "c", long.replace("_", " "), "88", "99"} <= set(texts)
+        for text, node in texts.items():
+            room = side if "transform" in node.attrib else side - float(node.get("x"))
+            assert len(text) < 10 or node.get("text-anchor") == "end" or len(text) * 5 < room
+        visit.press("Circular")
+    visit.one("input[type=search]").send_keys("virus end 2", Keys.ENTER)
+    visit.wait(lambda: "1 taxon found" in visit.one("#said").text, "blanks find no underscores")
+
+
 def test_models_are_compared(visit, server):
     for name, model, log in (("one", "JC", -40.0), ("two", "HKY", -36.0), ("other", "JC", -3.0)):
         record = {

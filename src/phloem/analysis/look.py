@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,18 +17,29 @@ from phloem.data.alignment import Alignment, Coding
 from phloem.data.dates import TipDates
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, InputWarning
-from phloem.io.alignment import one_alignment, read_alignment, read_characters
+from phloem.io.alignment import (
+    one_alignment,
+    part_alignment,
+    read_alignment,
+    read_characters,
+    read_scheme,
+)
 from phloem.io.date_table import read_dates
 from phloem.io.dates import dates_from_names
 from phloem.io.distance_matrix import is_distance_matrix, taxa_of_matrix
 from phloem.io.input_file import first_bytes
+from phloem.io.nexus import is_nexus, read_blocks
+from phloem.io.nexus_names import named_sets
+from phloem.io.partition_words import names_of_list
+from phloem.io.source_text import read_source
 from phloem.io.tree_table import tree_table
 from phloem.io.trees import read_trees
 
-Content = Literal["alignment", "matrix", "trees", "dates"]
+Content = Literal["alignment", "matrix", "trees", "dates", "partitions"]
 MOST_GROUPS = 50  # of identical sequences that are listed
 _CHARACTERS = re.compile(r"begin\s+(data|characters)\b", re.IGNORECASE)
 _TREES = re.compile(r"begin\s+trees\b", re.IGNORECASE)
+_SETS = re.compile(r"[;\]]\s*charset\b", re.IGNORECASE)
 _COMMENTS = re.compile(r"^(?:\[[^\]]*\]\s*)+")  # of a Newick file, before its tree
 _TRACES = ("gen", "state", "sample", "iteration")  # what samplers call a trace's first column
 _HEAD = 1 << 16
@@ -41,7 +52,8 @@ class Look:
     alignment. missing_share: of its characters, and of each taxon. variable, informative: sites with two
     states, and with two states that two taxa have each. identical: groups of taxa with equal rows. parts:
     name, data type and sites of each where the file declares several data types, which are `mixed` then;
-    states: of the only one. trees: of a tree file. dates: of a table, (earliest, latest). warnings: what was
+    states: of the only one. trees: of a tree file. dates: of a table, (earliest, latest). subsets: names of
+    those in a partition file. has_block: whether an alignment file has a MRBAYES block. warnings: what was
     not obeyed or is odd."""
 
     content: Content
@@ -62,6 +74,8 @@ class Look:
     names_have_dates: bool = False
     trees: int | None = None
     dates: tuple[float, float] | None = None
+    subsets: tuple[str, ...] = ()
+    has_block: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -83,12 +97,15 @@ def look_at(path: str, datatype: str | None = None) -> Look:
         warnings.simplefilter("always")
         content = content_of(path)
         if content == "alignment":
-            found = _of_parts(_parts(path, datatype))
+            parts, notes = _parts(path, datatype)
+            found = replace(_of_parts(parts, notes), has_block=_has_block(path))
         elif content == "matrix":
             found = Look("matrix", taxa_of_matrix(path))
         elif content == "trees":
             trees = read_trees(path, allow_negative=True)
             found = Look("trees", trees[0].n_tips, trees[0].taxa, trees=len(trees))
+        elif content == "partitions":
+            found = Look("partitions", 0, subsets=_subsets(path))
         else:
             dates = read_dates(path)
             span = float(np.nanmin(dates.lower)), float(np.nanmax(dates.upper))
@@ -103,9 +120,13 @@ def content_of(path: str) -> Content:
     if head[:6].lower() == "#nexus":
         if is_distance_matrix(path):
             return "matrix"
-        return "trees" if _TREES.search(head) and not _CHARACTERS.search(head) else "alignment"
+        if _CHARACTERS.search(head):
+            return "alignment"
+        return "trees" if _TREES.search(head) else "partitions" if _SETS.search(head) else "alignment"
     if _COMMENTS.sub("", head).startswith("(") or tree_table(head, path) is not None:
         return "trees"
+    if names_of_list(head):
+        return "partitions"
     if path.lower().endswith((".tsv", ".csv", ".txt")) and _is_narrow(head):
         return "dates"
     if _is_of_sampler(head):
@@ -130,21 +151,38 @@ def _is_narrow(head: str) -> bool:
     return bool(lines) and lines[0][0] != ">" and max(columns) <= 3 and len(lines) > max(columns)
 
 
-def _parts(path: str, datatype: str | None) -> dict[str, Alignment]:
-    """By name those of a file that declares several data types, else its one alignment."""
+def _parts(path: str, datatype: str | None) -> tuple[dict[str, Alignment], list[str]]:
+    """By name those of a file that declares several data types, else its one alignment; and notes. Sets of
+    columns of which one has to be chosen first, or that are wrong, do not keep anybody from looking."""
     characters = read_characters(path)
-    if datatype is None and len({kind for kind, _ in characters.parts}) > 1:
+    if datatype is not None or len({kind for kind, _ in characters.parts}) < 2:
+        return {"": one_alignment(characters, Coding(datatype))}, []
+    try:
         _, parts = parts_of(DataOptions(path, partitions=DECLARED), quiet=True)
-        return {part.name: part.alignment for part in parts}
-    return {"": one_alignment(characters, Coding(datatype))}
+        return {part.name: part.alignment for part in parts}, []
+    except InputError as error:
+        told = [f"{error.message}. {error.hint or ''} These are the parts by data type."]
+        subsets = read_scheme(characters).subsets
+        return {subset.name: part_alignment(characters, subset) for subset in subsets}, told
 
 
-def _of_parts(parts: dict[str, Alignment]) -> Look:
+def _has_block(path: str) -> bool:
+    source = read_source(path)
+    return is_nexus(source.text) and any(block.name == "mrbayes" for block in read_blocks(source))
+
+
+def _subsets(path: str) -> tuple[str, ...]:
+    source = read_source(path)
+    if is_nexus(source.text):
+        return tuple(named_sets(read_blocks(source), "charset"))
+    return names_of_list(source.text)
+
+
+def _of_parts(parts: dict[str, Alignment], notes: list[str]) -> Look:
     alignment, *others = parts.values()
     every = [alignment, *others]
     missing = np.concatenate([one.codes == one.alphabet.n_states for one in every], axis=1)
     variable, informative = np.sum([_varying(one) for one in every], axis=0).tolist()
-    notes = []
     empty = np.flatnonzero(missing.all(axis=1))
     if len(empty):
         names = ", ".join(alignment.taxa[i] for i in empty[:5].tolist())

@@ -131,6 +131,9 @@ class McmcResult:
     checks: tuple[Check, ...] = ()
     was_finished: bool = False
 
+    def __repr__(self) -> str:
+        return f"McmcResult({self.model}, {self.diagnosis.text}, prefix={self.settings.file_prefix!r})"
+
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
         p = self.parameters
@@ -172,6 +175,7 @@ class McmcResult:
 def settings_record(settings: McmcSettings) -> dict[str, Any]:
     """Settings as plain numbers, strings, lists and dictionaries."""
     found = asdict(settings)
+    found["chains"]["tuning_generations"] = settings.chains.tuning
     found["chains"]["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)
     return found
 

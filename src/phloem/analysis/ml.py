@@ -97,6 +97,10 @@ class MlResult:
     provenance: dict[str, Any]
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        best = "" if self.found is None else f"log_likelihood={self.found.optimum.log_likelihood:.6f}, "
+        return f"MlResult({best}{self.tree!r}, prefix={self.settings.file_prefix!r})"
+
     @property
     def choice(self) -> ModelChoice | None:
         """Of an alignment without parts."""

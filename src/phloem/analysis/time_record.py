@@ -166,6 +166,9 @@ class TimeResult:
     data: dict[str, int] = field(default_factory=dict)
     ages_before: str = "the youngest tip"
 
+    def __repr__(self) -> str:
+        return f"TimeResult({self.model}, {self.diagnosis.text}, prefix={self.settings.file_prefix!r})"
+
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
         p = self.parameters

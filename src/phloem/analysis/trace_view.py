@@ -160,11 +160,19 @@ def thinned_trace(traces: Traces, column: int, most: int) -> list[dict[str, list
     return found
 
 
-def running_means(traces: Traces, column: int, burn_in: float, most: int) -> list[dict[str, list[float]]]:
-    """For every run the mean of a column over all samples since its burn-in, at most so many points."""
+def first_used(generations: np.ndarray, burn_in: float, tuning: int) -> int:
+    """Index of the first sample that summaries use: after a share of them, and after the generations during
+    which moves adapt. As inference.mcmc.convergence.kept."""
+    return max(int(burn_in * len(generations)), int(np.searchsorted(generations, tuning, side="right")))
+
+
+def running_means(
+    traces: Traces, column: int, burn_in: float, most: int, tuning: int = -1
+) -> list[dict[str, list[float]]]:
+    """For every run the mean of a column over all samples that summaries use, at most so many points."""
     found = []
     for generations, values in zip(traces.generations, traces.values):
-        first = int(burn_in * len(generations))
+        first = first_used(generations, burn_in, tuning)
         means = np.cumsum(values[first:, column]) / np.arange(1, len(values) - first + 1)
         chosen = _chosen(len(means), most)
         found.append({"x": generations[first:][chosen].tolist(), "y": means[chosen].tolist()})
@@ -175,11 +183,11 @@ def _chosen(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.int64))
 
 
-def running_summary(traces: Traces, burn_in: float) -> list[dict[str, object]]:
-    """A row for every number: mean, sd, 95% HPD, ESS and R-hat without the first share of the samples; no
-    rows while there are too few. NaN becomes None."""
+def running_summary(traces: Traces, burn_in: float, tuning: int = -1) -> list[dict[str, object]]:
+    """A row for every number: mean, sd, 95% HPD, ESS and R-hat of the samples that summaries use; no rows
+    while there are too few. NaN becomes None."""
     n = min(len(values) for values in traces.values)
-    first = int(burn_in * n)
+    first = first_used(traces.generations[0][:n], burn_in, tuning)
     if n - first < LEAST_DRAWS:
         return []
     numbers = [i for i, name in enumerate(traces.names) if not choices_of(name)]

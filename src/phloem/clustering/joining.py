@@ -21,7 +21,7 @@ CPU_SECONDS = 1.7e-8  # per entry of the matrix
 METHODS: tuple[JoiningMethod, ...] = ("nj", "bionj", "unj")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joins:
     """n-3 joins of n leaves and the three clusters that are left.
 

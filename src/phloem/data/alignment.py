@@ -13,7 +13,7 @@ from phloem.data.coding import CodedCharacters, code_characters, code_type
 from phloem.data.codons import code_codons
 from phloem.data.doublets import code_doublets, columns_text, parse_pairs
 from phloem.data.sites import parse_sites
-from phloem.errors import InputError
+from phloem.errors import InputError, first_names
 
 Ambiguity = Literal["partial", "missing"]
 StopCodons = Literal["error", "mask"]
@@ -35,7 +35,7 @@ class Coding:
     ambiguity: Ambiguity = "partial"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Alignment:
     """Aligned characters as codes.
 
@@ -55,6 +55,10 @@ class Alignment:
     state_sets: np.ndarray
     source: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        size = f"{self.n_taxa:,} taxa × {self.n_sites:,} sites"
+        return f"Alignment({size}, {self.alphabet.kind}: {first_names(self.taxa)})"
 
     @property
     def n_taxa(self) -> int:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from phloem.errors import first_names
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class DistanceMatrix:
     """Pairwise distances between taxa.
 
@@ -21,6 +23,9 @@ class DistanceMatrix:
     source: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"DistanceMatrix({self.n_taxa:,} taxa: {first_names(self.taxa)})"
+
     @property
     def n_taxa(self) -> int:
         return len(self.taxa)
@@ -29,7 +34,7 @@ class DistanceMatrix:
 TILE = 512
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DistanceTriangle:
     """Pairwise distances between taxa in half the memory of a square.
 
@@ -41,6 +46,9 @@ class DistanceTriangle:
     entries: np.ndarray
     source: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"DistanceTriangle({self.n_taxa:,} taxa: {first_names(self.taxa)})"
 
     @property
     def n_taxa(self) -> int:

@@ -10,7 +10,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SitePatterns:
     """Distinct alignment columns, in order of first appearance.
 

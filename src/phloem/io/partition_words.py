@@ -18,6 +18,7 @@ _DATATYPES = {
 _CODON = re.compile(r"(CODON|NT2AA|TRANSLATED)(\d{1,2})?")
 _STATES = re.compile(r"MULTI(\d{1,3})", re.IGNORECASE)
 _MULTI = re.compile(r"(MULTI\d{1,3})_(MK|GTR)(?![A-Za-z])(.*)", re.IGNORECASE)  # of RAxML-NG
+_LISTED = re.compile(r"\s*[^\s#>(,=][^=]*,\s*([^\s=,]+)\s*=[^=]*\d[^=]*")  # MODEL, name = columns
 _MULTI_MODELS = {"MK": "MK", "GTR": "GTRK"}
 
 
@@ -34,6 +35,15 @@ class TypedColumns(NamedTuple):
 
     columns: str
     kind: DataKind | None
+
+
+def names_of_list(text: str) -> tuple[str, ...]:
+    """Of the subsets in a list of RAxML-NG or IQ-TREE, whether or not they fit an alignment; none where the
+    first line is no subset."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines or _LISTED.fullmatch(lines[0]) is None:
+        return ()
+    return tuple(found[1] for line in lines if (found := _LISTED.fullmatch(line)))
 
 
 def datatype_of(word: str) -> DataKind | None:

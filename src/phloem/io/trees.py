@@ -275,8 +275,10 @@ def write_trees(
     write_file(path, gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
-def newick_text(trees: Sequence[Tree], *, precision: int | None = None, annotations: bool = True) -> str:
-    """One tree a line; [&R] or [&U] where the number of branches at the root does not say it."""
+def newick_text(
+    trees: Tree | Sequence[Tree], *, precision: int | None = None, annotations: bool = True
+) -> str:
+    """Trees as Newick, one a line; [&R] or [&U] where the number of branches at the root does not say it."""
     return "".join(
         write_newick(
             tree,
@@ -285,7 +287,7 @@ def newick_text(trees: Sequence[Tree], *, precision: int | None = None, annotati
             rooting=tree.rooted != (len(tree.children(tree.n_nodes - 1)) <= 2),
         )
         + "\n"
-        for tree in trees
+        for tree in ([trees] if isinstance(trees, Tree) else trees)
     )
 
 

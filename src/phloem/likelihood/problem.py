@@ -38,6 +38,10 @@ class Gradient:
     parameters: dict[str, float]
     root_frequencies: np.ndarray | None
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.branch_names):,} branches, {len(self.parameters):,} numbers of the model"
+        return f"Gradient(log_likelihood={self.log_likelihood:.6f}; {sizes})"
+
 
 # NaN and -inf never leave silently: what is impossible is named.
 

@@ -64,11 +64,26 @@ class TreeLikelihood:
         layout = tree_layout(tree, alignment.taxa, multifurcations)
         with in_file(alignment.source):
             self._problem = engine_problem(self._patterns, self.model, layout.children, precision, repeats)
+        self._asked = engine, threads
         made: tuple[Selection, Evaluator] = chosen(engine, self._problem, threads)
         self.selection, self._evaluator = made
         self._accepted = initial_state(layout, self.model).changed(branch_rates=branch_rates)
         self._proposed: State | None = None
         self._evaluated = False
+
+    def __getstate__(self) -> dict:
+        """Without the engine, which is chosen anew where it is stored to (pickle, copy), nor a proposal."""
+        left_out = {"selection": None, "_evaluator": None, "_proposed": None, "_evaluated": False}
+        return vars(self) | left_out
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)
+        engine, threads = self._asked
+        self.selection, self._evaluator = chosen(engine, self._problem, threads)
+
+    def __repr__(self) -> str:
+        size = f"{self.alignment.n_taxa:,} taxa × {self.alignment.n_sites:,} sites"
+        return f"TreeLikelihood({size}, {self.model_text}, engine {self.selection.engine})"
 
     @property
     def tree(self) -> Tree:

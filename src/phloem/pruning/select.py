@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from phloem.errors import DeviceError, require_choice
 from phloem.hardware.limits import require_threads
@@ -86,9 +87,8 @@ def select_engine(
             why = f"chosen: {reason}"
             if use_gpu:
                 return _gpu(problem, why)
-    return Selection(
-        "cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", lambda p: _make_cpu(p, chosen)
-    )
+    make = partial(_make_cpu, threads=chosen)
+    return Selection("cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", make)
 
 
 def _compare(problems: Sequence[Problem], cores: int) -> tuple[bool, str]:

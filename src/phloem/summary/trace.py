@@ -28,7 +28,10 @@ def digits_text(value: float, sd: float) -> str:
     return f"{value:.{min(max(digits, 5), 15)}g}"
 
 
-@dataclass(frozen=True)
+MOST_ROWS = 40  # of a table that Python shows
+
+
+@dataclass(frozen=True, eq=False)
 class TraceSummary:
     """One row a name; all arrays (k,).
 
@@ -48,6 +51,17 @@ class TraceSummary:
     r_hat: np.ndarray
     mcse: np.ndarray
     mass: float = 0.95
+
+    def __repr__(self) -> str:
+        """A table of the first numbers."""
+        shown, wide = self.names[:MOST_ROWS], max(9, *map(len, self.names[:MOST_ROWS]))
+        heads = "mean", f"{100 * self.mass:g}% HPD from", "to", "ESS", "R-hat"
+        rows = [f"{'':{wide}}" + "".join(f"{head:>14}" for head in heads)]
+        for i, name in enumerate(shown):
+            cells = *self.texts(i), f"{self.ess[i]:.0f}", f"{self.r_hat[i]:.4f}"
+            rows.append(f"{name:{wide}}" + "".join(f"{cell:>14}" for cell in cells))
+        more = len(self.names) - len(shown)
+        return "\n".join([*rows, f"… {more:,} more"] if more else rows)
 
     def texts(self, i: int) -> tuple[str, ...]:
         """Mean and ends of the interval of a number, to be read."""

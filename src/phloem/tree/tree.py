@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, first_names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """A rooted or unrooted tree (an unrooted one has a basal node of degree three as its root).
 
@@ -37,6 +37,11 @@ class Tree:
     annotations: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     rooted: bool = True
     name: str | None = None
+
+    def __repr__(self) -> str:
+        root, timed = "rooted" if self.rooted else "unrooted", not np.isnan(self.lengths[:-1]).any()
+        kind = f"{root}, {self.n_nodes - 1:,} branches with{'' if timed else 'out'} lengths"
+        return f"Tree({self.n_tips:,} taxa: {first_names(self.taxa)}; {kind})"
 
     @property
     def n_tips(self) -> int:

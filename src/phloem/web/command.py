@@ -22,8 +22,9 @@ class Question:
     answers, one a line, each of which is the option once more. usual: what the page begins with, None where
     the command decides; is_default: whether the command would do the same without being told. choices:
     (value, what it means). further: asked only of those who want to know. required: the command has no usual
-    answer; the page proposes one for the kind of data. place: of an argument, before or after the file of the
-    analysis. suits: of a file, what it looks like; the page proposes what does."""
+    answer; the page proposes one for the kind of data. unless: but where this option is answered. place: of
+    an argument, before or after the file of the analysis. suits: of a file, what it looks like; the page
+    proposes what does."""
 
     option: str
     label: str
@@ -34,8 +35,9 @@ class Question:
     further: bool = False
     is_default: bool = True
     required: bool = False
+    unless: str = ""
     place: Literal["option", "before", "after"] = "option"
-    suits: Literal["", "tree", "table"] = ""
+    suits: Literal["", "tree", "table", "partitions"] = ""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Kind:
     "prefix" names them all. tree, record: endings of the tree to show and of the record, which is
     written last. resumes: whether the same command goes on with a killed run. samples: whether it writes
     traces. burn_in: share of the samples
-    that its summaries leave out, where nothing is asked."""
+    that its summaries leave out besides those of the tuning, where nothing is asked."""
 
     name: str
     title: str
@@ -76,7 +78,7 @@ def arguments(
     given: dict[str, list[str]] = {"before": [], "after": [], "option": []}
     for question in kind.questions:
         answer = answers.get(question.option, question.usual)
-        if question.required and not answer:
+        if question.required and not answer and not answers.get(question.unless):
             raise InputError(f"{kind.title} needs an answer to: {question.label}", hint="Choose one.")
         if answer is not None and answer != "":
             words = words_of(question, answer)

@@ -184,6 +184,7 @@ TIME = (
     ),
     whole("sample-every", "Generations between samples", "200; of 200 taxa and more 2 for each.", None, True),
     q.PARTITIONS,
+    q.PARTITION_NAME,
     choice(
         "linkage",
         "Clocks of parts",

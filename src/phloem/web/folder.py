@@ -15,10 +15,14 @@ from phloem.errors import InputError
 
 MOST_LISTED = 500
 _ENDINGS = {
-    "alignment": ("fasta", "fas", "fa", "fna", "faa", "ffn", "phy", "phylip", "nex", "nexus", "aln", "xml"),
+    "alignment": (
+        "fasta", "fas", "fa", "fna", "faa", "ffn", "fst", "fsa", "afa", "mfa", "msa", "phy", "phylip", "nex",
+        "nexus", "nxs", "aln", "xml",
+    ),
     "tree": ("tre", "tree", "trees", "nwk", "newick", "treefile", "t"),
     "table": ("tsv", "csv", "txt", "dist", "npy", "mat"),
-}
+    "partitions": ("partitions", "partition", "parts", "part", "charsets", "best_scheme"),
+}  # fmt: skip
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\:]{1,200}")
 MISSING, REFUSED, TOO_LARGE, TAKEN = 404, 403, 413, 409
 

@@ -8,6 +8,7 @@ else is remembered: what has come of it is read from its files.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -34,7 +35,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 class Job:
     """One analysis. id: its folder's name. prefix: of its files, relative to the root. words: the command
     line without `phloem`. pid, started: of the last start, None before it. status: of the exit, None where
-    the page was not there to see it. stopped: by the user."""
+    the page was not there to see it. stopped: by the user. read: of every input what it was (`stamp_of`) when
+    its files were begun."""
 
     id: str
     kind: str
@@ -48,6 +50,7 @@ class Job:
     ended: float | None = None
     status: int | None = None
     stopped: bool = False
+    read: dict[str, list] = field(default_factory=dict)
 
     @property
     def of(self) -> Kind:
@@ -140,6 +143,10 @@ class Jobs:
             return "stopped"
         return "failed" if (job.status or 0) > 0 or "\nerror: " in f"\n{self.log(job)}" else "interrupted"
 
+    def changed(self, job: Job) -> list[str]:
+        """Inputs that are no longer what the analysis has read."""
+        return [name for name, then in job.read.items() if not _is_still(self.root / name, then)]
+
     def ahead(self, job: Job) -> int:
         """How many have their turn before one that waits."""
         others = (one for one in self.all() if one.created < job.created)
@@ -162,7 +169,8 @@ class Jobs:
                 raise InputError("this analysis runs or waits already", hint="Stop it first.")
             answers = job.answers | ({} if generations is None else {"generations": generations})
             words = arguments(job.of, job.file, answers, job.prefix, redo=anew or not job.of.resumes)
-            fresh = replace(job, started=None, ended=None, status=None, stopped=False)
+            read = {} if anew or not job.of.resumes else job.read
+            fresh = replace(job, started=None, ended=None, status=None, stopped=False, read=read)
             self._save(replace(fresh, words=words, answers=answers))
             self.start_waiting()
             return self.job(name)
@@ -196,6 +204,8 @@ class Jobs:
             except BlockingIOError:  # another page on this folder was faster
                 return
             os.write(log, f"$ {job.command}\n".encode())
+            there = [name for name in job.inputs if (self.root / name).is_file()]
+            read = job.read or {name: stamp_of(self.root / name) for name in there}
             started = time.time()
             process = subprocess.Popen(
                 [*self.program, *job.words], cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -205,7 +215,7 @@ class Jobs:
             os.close(lock)
             os.close(log)
         self._awaited.add(job.id)
-        self._save(replace(job, pid=process.pid, started=started))
+        self._save(replace(job, pid=process.pid, started=started, read=read))
         threading.Thread(target=self._await, args=(job.id, process), daemon=True).start()
 
     def _await(self, name: str, process: subprocess.Popen) -> None:
@@ -245,6 +255,22 @@ class Jobs:
         write_file(self.root / job.id / RECORD, json.dumps(asdict(job), indent=1) + "\n")
 
 
+def stamp_of(path: Path) -> list:
+    """What a file is: nanoseconds of its last change, bytes, and what they are."""
+    about = path.stat()
+    with path.open("rb") as stream:
+        return [about.st_mtime_ns, about.st_size, hashlib.file_digest(stream, "sha256").hexdigest()]
+
+
+def _is_still(path: Path, then: list) -> bool:
+    """Whether a file has the bytes it had; read only where its time is another."""
+    try:
+        about = path.stat()
+        return [about.st_mtime_ns, about.st_size] == then[:2] or stamp_of(path)[2] == then[2]
+    except OSError:
+        return False
+
+
 def told(jobs: Jobs, job: Job) -> dict[str, Any]:
     """What the page is told of an analysis."""
     files = sorted(
@@ -266,6 +292,6 @@ def told(jobs: Jobs, job: Job) -> dict[str, Any]:
         "started": job.started,
         "ended": job.ended,
         "files": files,
-        "tree": job.tree if job.tree in files else None,
+        "tree": next((name for name in (job.tree, f"{job.prefix}.mcc.tre") if name in files), None),
         "record": job.record if job.record in files else None,
     }

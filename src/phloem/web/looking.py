@@ -221,7 +221,8 @@ class Looking:
 def _output(status: int | None, printed: str, errors: str) -> str:
     """Of a command that has ended. InputError with its message where it failed."""
     if status != 0:
-        message, _, hint = errors.strip().removeprefix("error: ").partition("\n  hint: ")
+        error = f"\n{errors.strip()}".rpartition("\nerror: ")[2]  # behind warnings
+        message, _, hint = error.strip().partition("\n  hint: ")
         raise InputError(message or "the command failed", hint=hint or None)
     return printed
 

@@ -95,11 +95,14 @@ SAMPLED = (
     ("GY94+F3X4", "GY94+F3X4: codons; ω tells selection on amino acids"),
     ("MK+G4", "MK+G4: any characters, all changes alike"),
 )
-MODEL_HELP = "How letters change along a branch. Choose one, or write any model string of docs/models.md."
+MODEL_HELP = (
+    "How letters change along a branch. Choose one, or write any model string of docs/models.md. None "
+    "where a partition file has one for every part."
+)
 
 
 def model(choices: tuple[tuple[str, str], ...], required: bool = False) -> Question:
-    return Question("model", "Model", MODEL_HELP, "text", "", choices, required=required)
+    return Question("model", "Model", MODEL_HELP, "text", "", choices, required=required, unless="partitions")
 
 
 CONVERGED = Question(
@@ -150,6 +153,13 @@ PARTITIONS = Question(
     "",
     (("declared", "declared in the data file"),),
     further=True,
+    suits="partitions",
+)
+PARTITION_NAME = line(
+    "partition-name",
+    "Partition",
+    "Which one, where a NEXUS file has several.",
+    "the one it chooses, or its only one",
 )
 LINKAGE = Question(
     "linkage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from phloem.web.looking import Looking, body_of, explained
 
 STATIC = Path(__file__).parent / "static"
 PLAN_SECONDS = 300.0
-PLANNED = {"datatype", "genetic-code", "sites", "partitions", "distance", "device"}  # options of plan too
+PLANNED = {  # options of plan too
+    "datatype", "genetic-code", "sites", "partitions", "partition-name", "distance", "device",
+}  # fmt: skip
 ROWS_OF = {
     "--optimize": "likelihood ml",
     "phloem mcmc": "mcmc",
@@ -36,6 +39,7 @@ STONES = ("*.ss.json", "*/*.ss.json")  # records of stepping stones
 PILOT_SECONDS = "20"
 TRACE_POINTS = 1200
 _OF_TABLES = "┌├└│|┏┃┡"  # what a line of a printed table begins with
+MISSING_INPUT = "{} is another file now than the one that was analysed, and is not here.\n"
 CITATION = (
     f"phloem {__version__}: statistical phylogenetics on many-core hardware. https://pypi.org/project/phloem/"
 )
@@ -141,7 +145,8 @@ class Page:
         elif kind.command in ("nj", "upgma"):
             words += ["--method", kind.command, "--bootstrap", str(answers.get("bootstrap") or 0)]
         elif "model" in {q.option for q in kind.questions}:
-            usual = str(asked.get("usual_model", "MK+G4"))  # none where parts have each their own
+            usual = str(asked.get("usual_model", "MK+G4"))
+            usual = "" if answers.get("partitions") else usual  # parts have each their own
             model = str(answers.get("model") or usual)
             model = usual if model == "auto" else model
             words += ["--model", model] if model else []
@@ -186,7 +191,7 @@ class Page:
         def found() -> dict[str, Any]:
             self.jobs.start_waiting()
             job = self.jobs.job(request.path_params["id"])
-            return self._told(job) | {"log": self.jobs.log(job)}
+            return self._told(job) | {"log": self.jobs.log(job), "changed": self.jobs.changed(job)}
 
         return JSONResponse(await run_in_threadpool(found))
 
@@ -207,6 +212,7 @@ class Page:
 
         def found() -> dict[str, Any] | None:
             from phloem.analysis.trace_view import (
+                first_used,
                 read_traces,
                 running_means,
                 running_summary,
@@ -217,27 +223,32 @@ class Page:
             if traces is None:
                 return None
             which = min(int(column), len(traces.names) - 1) if column.isdecimal() else 0
-            burn_in = float(job.answers.get("burn-in") or job.of.burn_in)
+            left_out = self._left_out(job)
+            used = traces.generations[0][first_used(traces.generations[0], *left_out) :]
             return {
                 "names": traces.names,
                 "column": which,
                 "runs": thinned_trace(traces, which, TRACE_POINTS),
-                "means": running_means(traces, which, burn_in, TRACE_POINTS),
-                "burn_in": burn_in,
-                "summary": running_summary(traces, burn_in),
+                "means": running_means(traces, which, left_out[0], TRACE_POINTS, left_out[1]),
+                "used_from": float(used[0]) if len(used) else None,
+                "summary": running_summary(traces, *left_out),
             }
 
         return JSONResponse(await run_in_threadpool(found))
 
     async def zipped(self, request: Request) -> Response:
-        """All files of an analysis with its input, the command that does it again, and what to cite."""
+        """All files of an analysis with its input, the command that does it again, and what to cite. An input
+        that is another one now is not among them, but a note of it."""
         job = self.jobs.job(request.path_params["id"])
 
         def packed() -> bytes:
-            buffer = io.BytesIO()
+            buffer, changed = io.BytesIO(), self.jobs.changed(job)
             with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
                 for name in dict.fromkeys([*told(self.jobs, job)["files"], *job.inputs]):
-                    archive.write(self.folder.path(name), name)
+                    if name not in changed:
+                        archive.write(self.folder.path(name), name)
+                if changed:
+                    archive.writestr("missing.txt", "".join(map(MISSING_INPUT.format, changed)))
                 archive.writestr("command.txt", f"{job.command}\n")
                 archive.writestr("citation.txt", f"{CITATION}\n")
             return buffer.getvalue()
@@ -262,12 +273,29 @@ class Page:
     def _told(self, job: Job) -> dict[str, Any]:
         """With how far it is since it was started."""
         file = self.folder.root / f"{job.prefix}.progress.json"
+        fresh = job.started is not None and file.exists() and file.stat().st_mtime >= job.started
+        return told(self.jobs, job) | {"progress": self._progress(job) if fresh else None}
+
+    def _left_out(self, job: Job) -> tuple[float, int]:
+        """The share of the samples, and the last generation, that the summaries of a sampler leave out."""
+        from phloem.analysis.draws import left_out
+
+        if self.jobs.state(job) == "finished" and not job.answers.get("stepping-stone"):
+            with suppress(InputError):  # a record without them
+                return left_out(str(self.folder.root / job.prefix))
+        return _burn_in(job), int((self._progress(job) or {}).get("tuning", -1))
+
+    def _progress(self, job: Job) -> dict[str, Any] | None:
+        """As it was last told."""
         try:
-            fresh = job.started is not None and file.stat().st_mtime >= job.started
-            progress = json.loads(file.read_text(encoding="utf-8")) if fresh else None
+            return json.loads((self.folder.root / f"{job.prefix}.progress.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            progress = None
-        return told(self.jobs, job) | {"progress": progress}
+            return None
+
+
+def _burn_in(job: Job) -> float:
+    answer = job.answers.get("burn-in")
+    return job.of.burn_in if answer in (None, "") else float(answer)
 
 
 async def _index(request: Request) -> Response:

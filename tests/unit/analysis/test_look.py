@@ -50,6 +50,37 @@ def test_parts_of_several_data_types(tmp_path):
     assert one.parts == ()  # what is asked for is read
 
 
+def test_several_partitions_keep_nobody_from_looking(tmp_path):
+    text = "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=6;\nformat datatype=mixed(standard:1-2,dna:3-6);\n"
+    text += "matrix\na 01ACGT\nb 01ACGA\n;\nend;\nbegin sets;\ncharset m = 1-2;\ncharset one = 3-4;\n"
+    text += "charset two = 5-6;\ncharset d = 3-6;\ncharpartition p = MK:m, JC:d;\n"
+    several = text + "charpartition q = MK:m, JC:one, JC:two;\nend;\n"
+    found = look_at(written(tmp_path, "several.nex", several))
+    assert [name for name, _, _ in found.parts] == ["standard", "dna"]
+    assert "several partitions: p, q" in found.warnings[0]
+    assert not found.has_block
+    assert look_at(written(tmp_path, "b.nex", f"{several}begin mrbayes; lset nst=1; end;\n")).has_block
+    one = look_at(written(tmp_path, "one.nex", f"{text}end;\n"))  # the control
+    assert [name for name, _, _ in one.parts] == ["m", "d"] and not any("several" in w for w in one.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        (
+            "x.partitions",
+            "# codons\nGTR{1,2,3,4,5}+G4, p1 = 2-457\\3, 660-897\\3\n\nDNA,p2=1-3\n",
+            ("p1", "p2"),
+        ),
+        ("x.txt", "DNA,a=1-9\nDNA,b=10-20\nDNA,c=21-30\nDNA,d=31-40\n", ("a", "b", "c", "d")),
+        ("x.nex", "#nexus\nbegin sets;\n charset a = 1-9;\n charset b = 10-.;\nend;\n", ("a", "b")),
+    ],
+)
+def test_a_partition_file_is_recognised(tmp_path, name, text, wanted):
+    found = look_at(written(tmp_path, name, text))
+    assert (found.content, found.subsets) == ("partitions", wanted)
+
+
 def test_a_change_of_the_data_changes_what_is_told(tmp_path):
     other = look_at(written(tmp_path, "a.fasta", FASTA.replace(">d\nATGTAC", ">d\nATGTAA")))
     assert other.identical == () and other.variable == 3

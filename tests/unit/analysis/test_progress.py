@@ -31,7 +31,7 @@ def test_progress_is_written_once_a_second_and_has_no_nan(tmp_path, monkeypatch)
     written.tell(Progress(700, 1000, 20.0, 1.0, None))
     assert json.loads(path.read_text()) == {
         "generation": 700, "total": 1000, "speed": 20.0, "seconds_left": 1.0, "convergence": None,
-        "moves": {},
+        "moves": {}, "tuning": 0,
     }  # fmt: skip
 
 

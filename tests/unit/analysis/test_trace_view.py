@@ -28,6 +28,9 @@ def test_traces_are_summarised_as_far_as_all_runs_are(tmp_path):
     assert [row["mean"] for row in rows] == pytest.approx(wanted.mean.tolist())
     assert [row["ess"] for row in rows] == pytest.approx(wanted.ess.tolist())
     assert running_summary(found, 0.95) == []  # too few are left
+    late = trace_summary(found.names, draws[:, 21:50])  # moves adapt up to generation 10,000
+    assert [row["mean"] for row in running_summary(found, 0.2, 10_000)] == pytest.approx(late.mean.tolist())
+    assert running_means(found, 0, 0.2, 100, 10_000)[0]["x"][0] == 10_500
 
 
 def test_a_line_that_is_being_written_is_left_out(tmp_path):

@@ -128,6 +128,14 @@ def test_a_second_argument_stands_after_the_first():
         arguments(BY_NAME["tests"], "a.fasta", {}, "p/a")
 
 
+def test_parts_may_have_all_models():
+    fit = BY_NAME["fit"]
+    with pytest.raises(InputError, match="needs an answer to: Model"):
+        arguments(fit, "a.fasta", {"model": ""}, "x/x")
+    words = arguments(fit, "a.fasta", {"model": "", "partitions": "p.parts"}, "x/x")
+    assert words[:4] == ["likelihood", "a.fasta", "--optimize", "--partitions"]
+
+
 def test_several_answers_are_the_option_several_times():
     asked = {"clade": "apes=A,B\n\n  --root=C,D ", "calibrate": ""}
     words = arguments(BY_NAME["time"], "a.fasta", asked, "p/a")

@@ -123,11 +123,12 @@ def test_an_upload_follows_no_link(opened):
 
 def test_what_is_listed(opened):
     app, headers, root = opened
-    for name in ("a.fasta", "b.nwk", "c.nex.gz", "notes.md", ".secret.fasta"):
+    for name in ("a.fasta", "b.nwk", "c.nex.gz", "p.partitions", "notes.md", ".secret.fasta"):
         (root / name).write_bytes(FASTA)
     listed = json.loads(ask(app, "GET", "/api/folder", headers).text)["files"]
     names = {one["name"]: one["kind"] for one in listed}
-    assert names == {"a.fasta": "alignment", "b.nwk": "tree", "c.nex.gz": "alignment"}
+    wanted = {"a.fasta": "alignment", "b.nwk": "tree", "c.nex.gz": "alignment", "p.partitions": "partitions"}
+    assert names == wanted
 
 
 def test_downloads_are_never_shown_as_pages(opened):

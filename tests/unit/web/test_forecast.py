@@ -69,8 +69,13 @@ def test_a_forecast_of_parts_names_no_model_for_all(program):
     app, headers, prints = program
     noted = prints("│ data │ 3 │\n┏━━┓\n┃ part ┃ sites ┃ patterns ┃\n┡━━┩\n│ x │ 3 │ 2 │\n└──┘\nA guess.")
     answers = {"partitions": "declared"}
-    for model in ({}, {"model": "auto"}):
-        asked = {"kind": "ml", "file": "a.fasta", "answers": answers | model, "usual_model": ""}
+    for model, usual in (
+        ({}, ""),
+        ({"model": "auto"}, ""),
+        ({}, "GTR+F+G4"),
+        ({"model": "auto"}, "GTR+F+G4"),
+    ):
+        asked = {"kind": "ml", "file": "a.fasta", "answers": answers | model, "usual_model": usual}
         answer = json.loads(ask(app, "POST", "/api/plan", headers, json.dumps(asked).encode()).text)
         assert answer["rows"] == [["data", "3"]] and answer["note"] == "A guess."
         assert noted.read_text().split()[1:] == ["plan", "a.fasta", "--partitions", "declared"]
@@ -88,7 +93,7 @@ def test_a_forecast_ends_with_its_request(program):
 
 def test_what_fails_is_told(program):
     app, headers, prints = program
-    prints("", "sys.exit('error: no such model\\n  hint: Choose one.')")
+    prints("", "sys.exit('warning: an odd name\\nerror: no such model\\n  hint: Choose one.')")
     told = json.loads(ask(app, "POST", "/api/plan", headers, PILOT).text)
     assert (told["message"], told["hint"]) == ("no such model", "Choose one.")
     for kind in KINDS:

@@ -133,6 +133,24 @@ def test_what_has_no_checkpoint_starts_anew(root):
     jobs.stop(first.id)
 
 
+def test_an_input_that_is_another_file_now_is_told(root):
+    (root / "a.fasta").write_text(">a\nA\n")
+    (root / "go").write_text("end")
+    jobs = jobs_of(root)
+    name = jobs.create("mcmc", "a.fasta", {}).id
+    wait_for(lambda: state(jobs, name) == "finished")
+    os.utime(root / "a.fasta")
+    assert jobs.changed(jobs.job(name)) == []  # the same, written anew
+    (root / "a.fasta").write_text(">a\nC\n")
+    assert jobs.changed(jobs.job(name)) == ["a.fasta"]
+    jobs.go_on(name, generations="9")  # which keeps what its checkpoint is of
+    wait_for(lambda: state(jobs, name) == "finished")
+    assert jobs.changed(jobs.job(name)) == ["a.fasta"]
+    jobs.go_on(name, anew=True)
+    wait_for(lambda: state(jobs, name) == "finished")
+    assert jobs.changed(jobs.job(name)) == []
+
+
 def test_one_waits_for_the_other(root):
     jobs = jobs_of(root)
     first, second, third = (jobs.create("mcmc", "data.nex", {}) for _ in range(3))

@@ -36,6 +36,13 @@ class Diagnosis:
     met: bool
     forecast: float = np.nan
 
+    @property
+    def text(self) -> str:
+        """In a few words."""
+        state = "converged" if self.met else "not converged"
+        numbers = f"ASDSF {self.asdsf:.4g}, smallest ESS {self.ess:.0f}, R-hat {self.r_hat:.4g}"
+        return f"{self.generation:,} generations, {state}: {numbers}"
+
 
 _LOOKS = 1 / log1p(0.05)
 _NEVER = 1e12  # generations

@@ -46,7 +46,8 @@ class Progress:
     """generation: of the slowest run. total: where they end, or are expected to have converged; None while
     nobody knows. speed: chain-generations a second, all chains of all runs. seconds_left: to total.
     diagnosis: the last look at convergence, if any. moves: name → (times the cold chains tried it, share that
-    was accepted), those tried."""
+    was accepted), those tried. tuning: the generation up to which moves adapt, whose samples no summary
+    uses."""
 
     generation: int
     total: int | None
@@ -54,6 +55,7 @@ class Progress:
     seconds_left: float
     diagnosis: Diagnosis | None
     moves: dict[str, tuple[int, float]] = field(default_factory=dict)
+    tuning: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +289,8 @@ def reporter(
         slowest = min((run.generation for run in runs), default=start)
         speed = max(slowest - start, 0) * each / max(time.monotonic() - begun, 1e-9)
         left = (total - slowest) * each / speed if speed > 0 and total is not None else float("nan")
-        progress(Progress(slowest, total, speed, left, diagnosis, accepted_shares(runs)))
+        tuning = runs[0].settings.tuning if runs else 0
+        progress(Progress(slowest, total, speed, left, diagnosis, accepted_shares(runs), tuning))
 
     return report
 

@@ -46,6 +46,10 @@ class OptimizeResult(Optimum):
     tree: Tree
     model_text: str
 
+    def __repr__(self) -> str:
+        told = f"log_likelihood={self.log_likelihood:.6f}, aic={self.aic:.4f}, bic={self.bic:.4f}"
+        return f"OptimizeResult({told}, converged={self.converged}, model_text={self.model_text!r})"
+
 
 @dataclass(frozen=True, eq=False)
 class PartitionedOptimum(Optimum):

@@ -20,6 +20,7 @@ export async function file(place, name) {
       if (found.content === "alignment") await alignment(body, name, found, datatype, look, views);
       else if (found.content === "trees") await trees(body, name, found, views);
       else if (found.content === "matrix") await matrix(body, name, found, views);
+      else if (found.content === "partitions") partitions(body, found);
       else table_(body, name, found);
     } catch (error) {
       show(body, trouble(error), datatype && el("button", { type: "button", onclick: () => look() }, "Back"),
@@ -31,7 +32,8 @@ export async function file(place, name) {
 }
 
 function warnings(found) {
-  return found.warnings.map((text) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "), text));
+  const block = found.has_block ? ["“As its MrBayes block says”, below, obeys the block of this file; other analyses do not."] : [];
+  return [...found.warnings, ...block].map((text) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "), text));
 }
 
 async function alignment(body, name, found, datatype, again, views) {
@@ -113,6 +115,12 @@ async function trees(body, name, found, views) {
     el("p", {}, el("a", { class: "button", href: address("tree", name) }, "Tree on a page of its own")), form);
   analysisForm(form, name, found).catch((error) => show(form, trouble(error)));
   views.push(new TreeView(picture, await get("tree", { file: name }), { file: name, height: 420 }));
+}
+
+function partitions(body, found) {
+  show(body, warnings(found), facts([["Parts", number(found.subsets.length)]]),
+    el("p", {}, found.subsets.slice(0, 200).join(", "), found.subsets.length > 200 && " …"),
+    el("p", {}, "Choose this file as “Partition file”, under “More options” of an analysis of the alignment."));
 }
 
 function table_(body, name, found) {

@@ -16,7 +16,8 @@ addEventListener("hashchange", () => wanted.abort());
 
 export async function analysisForm(place, name, found, datatype) {
   const [kinds, folder] = await Promise.all([get("kinds"), get("folder")]);
-  const fitting = kinds.filter((kind) => kind.takes.includes(found.content) && (found.datatype !== "mixed" || takesParts(kind)));
+  const fitting = kinds.filter((kind) => kind.takes.includes(found.content) && (kind.name === "block" ? found.has_block
+    : found.datatype !== "mixed" || takesParts(kind)));
   const body = el("div", {});
   const choose = (kind) => {
     for (const one of cards.children) one.setAttribute("aria-pressed", String(one.dataset.kind === kind.name));

@@ -115,23 +115,26 @@ function key(place, count, more) {
   }), more && el("span", {}, more));
 }
 
-// series: [{x, y}] of the runs; the y axis is that of the values after the burn-in, which is shaded.
-export function linePlot(place, { series, x, y, burnIn = 0, title }) {
-  const late = series.flatMap((one) => one.y.slice(Math.floor(burnIn * one.y.length)));
+// series: [{x, y}] of the runs; usedFrom: the first x that summaries use. What is before is shaded, and the y axis
+// is that of the values from there on, where there are any.
+export function linePlot(place, { series, x, y, usedFrom = -Infinity, title }) {
+  const late = series.flatMap((one) => one.y.filter((_, k) => one.x[k] >= usedFrom));
+  const shown = late.length ? late : series.flatMap((one) => one.y);
   const last = series.map((one) => number(one.y.at(-1), 7)).join(", ");
   const label = `${title} of ${y} in ${series.length} runs; last values ${last}`;
   kept(place, () => {
-    const f = frame(place, label, series.flatMap((one) => one.x), late, [x, y]);
+    const f = frame(place, label, series.flatMap((one) => one.x), shown, [x, y]);
     f.pen.fillStyle = ink("line");
     f.pen.globalAlpha = 0.4;
-    f.pen.fillRect(LEFT, TOP, burnIn * (f.width - LEFT - RIGHT), HEIGHT - BOTTOM - TOP);
+    const end = Math.min(Math.max(f.px(usedFrom), LEFT), f.width - RIGHT);
+    f.pen.fillRect(LEFT, TOP, end - LEFT, HEIGHT - BOTTOM - TOP);
     f.pen.globalAlpha = 1;
     clipped(f, () => series.forEach((one, k) => {
       f.pen.strokeStyle = ink(RUNS[k % RUNS.length]);
       path(f, one.x, one.y);
       f.pen.stroke();
     }));
-    key(place, series.length, burnIn ? "shaded: burn-in, left out of summaries" : "");
+    key(place, series.length, usedFrom > -Infinity ? "shaded: burn-in and tuning, left out of summaries" : "");
   });
 }
 

@@ -57,7 +57,7 @@ export async function run(place, id) {
 }
 
 function state(place, job, memory, again) {
-  const signature = JSON.stringify([job.state, job.progress, job.command]);
+  const signature = JSON.stringify([job.state, job.progress, job.command, job.changed]);
   if (memory.signature === signature) return;
   memory.signature = signature;
   const act = (what, body) => async () => {
@@ -80,6 +80,8 @@ function state(place, job, memory, again) {
   if (job.samples && job.state === "finished" && !ofStones) buttons.push(...longer(memory, act));
   const spent = job.ended && job.started ? `, after ${duration(job.ended - job.started)}` : "";
   show(place, el("p", { role: "status" }, el("span", { class: `state ${job.state}` }, job.state), ` This analysis ${WORDS[job.state]}${spent}.`),
+    job.changed.map((name) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "),
+      `${name} is another file now than the one that was read here: what this page shows is of the former one.`)),
     progressBar(job), el("div", { class: "row" }, buttons), el("h3", {}, "The same as a command"), command(job.command));
 }
 

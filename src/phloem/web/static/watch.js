@@ -24,9 +24,9 @@ export async function watch(place, job, memory) {
       el("div", { class: "side" }, w.trace, el("div", {}, w.means)), el("h2", {}, "Parameters"), w.numbers, w.moves);
   }
   const parts = memory.watched, y = found.names[found.column];
-  if (!found.means.some((one) => one.x.length > 1)) return void show(parts.agreement, el("p", { class: "quiet" }, "Too few samples yet."));
-  linePlot(parts.trace, { series: found.runs, x: "generation", y, burnIn: found.burn_in, title: "Trace" });
-  linePlot(parts.means, { series: found.means, x: "generation", y: `mean of ${y} so far`, title: "Running mean" });
+  if (!found.runs.some((one) => one.x.length > 1)) return void show(parts.agreement, el("p", { class: "quiet" }, "Too few samples yet."));
+  linePlot(parts.trace, { series: found.runs, x: "generation", y, usedFrom: found.used_from ?? Infinity, title: "Trace" });
+  if (found.means.some((one) => one.x.length > 1)) linePlot(parts.means, { series: found.means, x: "generation", y: `mean of ${y} so far`, title: "Running mean" });
   agreement(parts.agreement, memory.record?.convergence ?? job.progress?.convergence);
   numbers(parts.numbers, found.summary);
   moves(parts.moves, memory.record, job.progress);

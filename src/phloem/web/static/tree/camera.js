@@ -1,27 +1,45 @@
 // Where on the canvas a node's depth and rank lie, and how panning and zooming change that.
 
 export const TURN = 2 * Math.PI * 0.985; // of a circular tree, which leaves a gap
-const PAD = 16, LABELS = 0.26, NARROW = 0.42; // share of the width that names may take, also on a telephone
+export const LEAST_ROW = 6; // pixels; where rows are closer, names would hide the branches
+export const PAD = 16;
+const HIDDEN = 0.26, NARROW = 0.42, LABELS = 0.45; // shares of the width for names: too close to be drawn, on a telephone, else
+const RIM = 0.24; // of a circle's width
 
 export class Camera {
-  constructor(model, shape, width, height) {
-    Object.assign(this, { model, shape, width, height });
+  // wide: pixels that the name of a tip or of a collapsed clade needs; without it a guess, and names of more
+  // than their share run out of the picture.
+  constructor(model, shape, width, height, wide = null) {
+    Object.assign(this, { model, shape, width, height, whole: wide !== null });
+    this.wide = wide ?? ((x) => Math.min(model.title(x).length, 60) * 7.2 + 10);
     this.fit();
   }
 
   fit() {
     const { model, width, height } = this;
-    const folded = [...model.collapsed].slice(0, 200).map((x) => model.title(x));
-    const longest = Math.max(...[...model.names.slice(0, 2000), ...folded].map((name) => Math.min(name.length, 60)), 4);
-    const room = Math.min(longest * 7.2 + 10, width * (width < 600 ? NARROW : LABELS));
     if (this.shape === "circular") {
-      this.radius = Math.max(Math.min(width, height) / 2 - Math.min(room, Math.min(width, height) * 0.24) - 4, 20);
+      const side = Math.min(width, height) / 2 - 4, names = LEAST_ROW / (this.angle(1) - this.angle(0)); // the least radius with names
+      const radius = this.scale(side, 0, this.whole ? 0 : side * (1 - 2 * RIM)) * model.height;
+      this.radius = Math.max(names > side ? side : Math.max(radius, names), 20);
       [this.x, this.y] = [width / 2, height / 2];
     } else {
-      this.sx = (width - 2 * PAD - room) / (model.height + model.before);
+      const inside = width - 2 * PAD;
       this.sy = (height - 2 * PAD - 16) / model.rows;
+      const share = width < 600 ? NARROW : this.sy < LEAST_ROW ? HIDDEN : LABELS;
+      this.sx = this.scale(inside, model.before, this.whole ? 0 : inside * (1 - share));
       [this.x, this.y] = [PAD + 6 + model.before * this.sx, PAD];
     }
+  }
+
+  // Pixels for a unit of depth, with which all names end inside so many pixels; least: of the whole depth.
+  scale(inside, before, least) {
+    const { model } = this;
+    let found = inside / (model.height + before);
+    for (const x of model.order) {
+      const end = before + (x < model.tips ? model.depth[x] : model.far[x]);
+      if (model.isLeaf(x) && end > 0) found = Math.min(found, (inside - this.wide(x)) / end);
+    }
+    return Math.max(found, least / (model.height + before));
   }
 
   pan(dx, dy) {

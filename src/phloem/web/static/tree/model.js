@@ -108,9 +108,10 @@ export class TreeModel {
 
   // Tips whose name has the text, in drawing order.
   found(text) {
-    const wanted = text.trim().toLowerCase();
+    const plain = (one) => one.toLowerCase().replaceAll("_", " "); // as names are drawn
+    const wanted = plain(text.trim());
     if (!wanted) return [];
-    const hits = this.names.flatMap((name, x) => (name.toLowerCase().includes(wanted) ? [x] : []));
+    const hits = this.names.flatMap((name, x) => (plain(name).includes(wanted) ? [x] : []));
     return hits.sort((a, b) => this.rank[a] - this.rank[b]);
   }
 

@@ -2,13 +2,15 @@
 // picture costs what can be seen of it, not what the tree has.
 
 import { ticks } from "../plot.js";
+import { LEAST_ROW } from "./camera.js";
 
 const SCALE = {
   light: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [84, 168, 70], [214, 150, 10]],
   dark: [[178, 140, 235], [110, 160, 230], [70, 190, 175], [140, 215, 120], [250, 210, 80]],
 };
 const STEPS = 32;
-const FONT = 12, LEAST_FONT = 9, LEAST_ROW = 6; // pixels; where rows are closer, names would hide the branches
+export const FONT = 12, AROUND = 11; // pixels, of names
+const LEAST_FONT = 9, MOST_SHOWN = 60; // letters of a name, where the picture does not say
 
 export function colourAt(share, theme) {
   const anchors = SCALE[theme], at = Math.min(Math.max(share, 0), 1) * (anchors.length - 1);
@@ -111,30 +113,37 @@ function bar(pen, camera, style, x, y, top) {
 }
 
 function value(style, drawn, x, px, py) {
-  const number = style.values[x];
-  if (typeof number === "string") {
-    drawn.names.push([px, py, number, 10, style.quiet, "end"]);
-    return;
-  }
-  if (number !== null && number !== undefined) {
-    drawn.names.push([px, py, number > 1 ? String(Math.round(number)) : String(+number.toPrecision(3)), 10, style.quiet, "end"]);
-  }
+  const text = valueText(style.values[x]);
+  if (text) drawn.names.push([px, py, text, 10, style.quiet, "end"]);
+}
+
+function valueText(number) {
+  if (number === null || number === undefined || typeof number === "string") return number;
+  return number > 1 ? String(Math.round(number)) : String(+number.toPrecision(3));
+}
+
+// On the spoke of a node, above the line.
+function valueAround(pen, camera, style, x, angle, out) {
+  const text = valueText(style.values[x]), turned = Math.cos(angle) < 0, turn = turned ? angle + Math.PI : angle;
+  if (!text) return;
+  const px = camera.x + out * Math.cos(angle) + 7 * Math.sin(turn), py = camera.y + out * Math.sin(angle) - 7 * Math.cos(turn);
+  pen.text(px, py, text, 10, style.quiet, turned ? "start" : "end", turn);
 }
 
 function name(camera, style, drawn, x, px, py, row) {
   if (!style.labels || row < LEAST_ROW || py - drawn.last < LEAST_FONT + 1 || px > camera.width) return;
   drawn.last = py;
   const size = Math.min(Math.max(row * 0.85, LEAST_FONT), style.font ?? FONT);
-  drawn.names.push([px, py, shown(camera.model, x), size, style.found?.has(x) ? style.mark : style.ink, "start"]);
+  drawn.names.push([px, py, shown(camera.model, x, style.most), size, style.found?.has(x) ? style.mark : style.ink, "start"]);
 }
 
-function shown(model, x) {
+export function shown(model, x, most = MOST_SHOWN) {
   const text = model.title(x).replaceAll("_", " ");
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 function circular(pen, camera, style, drawn) {
-  const { model } = camera, stack = [model.root], names = [];
+  const { model } = camera, stack = [model.root], names = [], values = [];
   const rowAngle = camera.angle(1) - camera.angle(0);
   let last = -Infinity;
   while (stack.length) {
@@ -156,13 +165,15 @@ function circular(pen, camera, style, drawn) {
       }
       continue;
     }
+    if (style.values && out - inner > 16 && (high - low) * out > 13) values.push([x, angle, out - 3]);
     drawn.strokes.of("arcs", x).push(camera.x, camera.y, out, camera.angle(model.first[x]), camera.angle(model.last[x]));
     for (let k = model.children[x].length - 1; k >= 0; k--) stack.push(model.drawn[x][k]);
   }
   drawn.strokes.draw(pen);
+  for (const one of values) valueAround(pen, camera, style, ...one);
   for (const [x, angle, out] of names) {
     const turned = Math.cos(angle) < 0;
-    pen.text(camera.x + out * Math.cos(angle), camera.y + out * Math.sin(angle), shown(model, x), 11,
+    pen.text(camera.x + out * Math.cos(angle), camera.y + out * Math.sin(angle), shown(model, x, style.most), AROUND,
       style.found?.has(x) ? style.mark : style.ink, turned ? "end" : "start", turned ? angle + Math.PI : angle);
   }
 }
