@@ -36,6 +36,7 @@ _UNKNOWN = {"", "?", "-", "na", "n/a", "nan", "none", "null", "unknown", "missin
 _BETWEEN = re.compile(r"\[(.+?)[:,](.+)\]|b\((.+?),(.+)\)|(.+?)\.\.(.+)|([^:/\[]+[-.][^:/]+)[:/]([^:/\]]+)")
 _BRACKETS = re.compile(r"[\[(](.*)[\])]")
 _ONE_SIDED = re.compile(r"([lu])\((.+)\)|([<>])=?(.+)", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"-?\d{1,9},\d{1,20}")
 _ERA = re.compile(r"(?<![A-Z])(BCE?|BP|CE|AD|[km]a|kyr)\b", re.IGNORECASE)
 _WITH_ERROR = re.compile(r"(.+?)\s*(?:\+/-|\+-|±)\s*(.+)|n(?:ormal)?\((.+),(.+)\)", re.IGNORECASE)
 _LIMITS = 1.96  # standard deviations to either side that leave 95 %
@@ -70,6 +71,8 @@ def parse_date(text: str, taxon: str | None = None) -> DateRange:
         found = _range(text, taxon)
     if found is None:
         hint = "Write the year first, as in 2020-03-01." if _OTHER_ORDER.fullmatch(text) else _HINT
+        if _DECIMAL_COMMA.fullmatch(text):
+            hint = f"Write decimals with a point, {text.replace(',', '.')}."
         if _ERA.search(text):
             hint = "Write years before Christ as -1200, of ages before the present the number, with --ages."
         raise InputError(f"'{text[:60]}' is no date", taxon=taxon, hint=hint)

@@ -10,6 +10,7 @@ import pytest
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time import TimeTreeSettings, time_input
+from phloem.analysis.time_options import time_settings
 from phloem.analysis.time_record import time_identity
 from phloem.density.tree_priors.epochs import FIRST, places_of_first
 from phloem.errors import InputError, InputWarning
@@ -36,6 +37,9 @@ def test_dates_of_the_names_are_those_of_a_table_that_says_them(files):
     found = read(files, DateOptions(date_delimiter="|", date_field=1))
     assert found.dates.lower.tolist() == [2001.5, 2003.0, 1999.0]
     assert found.model.tip_bounds[:, 0].tolist() == [1.5, 0.0, 4.0]
+    for field in (0, -1):
+        asked = time_settings({"alignment": "x", "date_field": field, "ages": False, "tip_age": []})
+        assert asked.dates == DateOptions(date_field=field)
     table = read(files, str(files / "dates.tsv"))
     assert table.dates.lower.tolist() == [1990.0, 1995.0, 2000.0]
     with pytest.raises(InputError, match="not from both"):
