@@ -120,13 +120,21 @@ def _fields_of_date(taxa: Sequence[str]) -> re.Pattern[str]:
     return _LAST_FIELD
 
 
-def _where(taxa: Sequence[str], tried: int) -> str:
-    """Of which field all names look as if it were a date, in words; '' where it is none."""
+def field_of_years(taxa: Sequence[str], but: int | None = None) -> tuple[int, tuple[str, ...]] | None:
+    """Which field of the names, from 0, looks like a date in all of them, and its texts; None if there is none.
+
+    but: a field that was tried."""
     for field in range(4):
-        texts = [_field(taxon, None, field) or "" for taxon in taxa]
-        if field != tried and all(_YEAR.fullmatch(text) for text in texts):
-            return f"Field {field} looks like one, {texts[0]}: --date-field {field}."
-    return ""
+        texts = tuple(_field(taxon, None, field) or "" for taxon in taxa)
+        if field != but and all(_YEAR.fullmatch(text) for text in texts):
+            return field, texts
+    return None
+
+
+def _where(taxa: Sequence[str], tried: int) -> str:
+    """The same in words; '' where there is none."""
+    found = field_of_years(taxa, tried)
+    return "" if found is None else f"Field {found[0]} looks like one, {found[1][0]}: --date-field {found[0]}."
 
 
 def _field(taxon: str, delimiter: str | None, field: int) -> str | None:
