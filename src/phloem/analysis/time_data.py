@@ -49,8 +49,8 @@ from phloem.inference.time.structure import (
     typical_age,
 )
 from phloem.io.date_table import carries_dates
-from phloem.io.dates import field_of_years
 from phloem.io.date_text import parse_date
+from phloem.io.dates import field_of_years
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off

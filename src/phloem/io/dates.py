@@ -121,7 +121,7 @@ def _fields_of_date(taxa: Sequence[str]) -> re.Pattern[str]:
 
 
 def field_of_years(taxa: Sequence[str], but: int | None = None) -> tuple[int, tuple[str, ...]] | None:
-    """Which field of the names, from 0, looks like a date in all of them, and its texts; None if there is none.
+    """Which field of the names, from 0, looks like a date in all, and its texts; None if there is none.
 
     but: a field that was tried."""
     for field in range(4):
@@ -134,7 +134,10 @@ def field_of_years(taxa: Sequence[str], but: int | None = None) -> tuple[int, tu
 def _where(taxa: Sequence[str], tried: int) -> str:
     """The same in words; '' where there is none."""
     found = field_of_years(taxa, tried)
-    return "" if found is None else f"Field {found[0]} looks like one, {found[1][0]}: --date-field {found[0]}."
+    if found is None:
+        return ""
+    field, texts = found
+    return f"Field {field} looks like one, {texts[0]}: --date-field {field}."
 
 
 def _field(taxon: str, delimiter: str | None, field: int) -> str | None:
