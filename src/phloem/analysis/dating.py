@@ -189,9 +189,10 @@ def _doubts(result: DateResult) -> list[str]:
         half = "" if result.sites_assumed else f" (half of them have {few:.2g} or less)"
         years = ", and whole years taken as their first day," if in_whole_years(data.dates) else ""
         why = f": branches of few substitutions{half}{years} hold least squares down"
+        why = why if slope > found.rate else ""
         told.append(
-            f"the slope of the root-to-tip regression is {slope:.4g}{why if slope > found.rate else ''}, which "
-            "its interval leaves out; phloem time samples dated trees, --rate dates with another rate"
+            f"the slope of the root-to-tip regression is {slope:.4g}{why}, which its interval leaves out; "
+            "phloem time samples dated trees, --rate dates with another rate"
         )
     return told
 

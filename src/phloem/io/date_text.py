@@ -47,7 +47,8 @@ _SERIAL_DAYS = 25_569  # of 1970-01-01, counted from the end of 1899 as spreadsh
 
 class DateRange(NamedTuple):
     """lower, upper: decimal years. whole: a bare whole year; calendar: written with month, day or X. error:
-    the standard deviation of a normal error, 0 without one; lower and upper leave 95 % then, about mean."""
+    the standard deviation of a normal error, 0 without one; lower and upper leave 95 % then, about mean.
+    padded: written as 09, which may be a year of two digits."""
 
     lower: float
     upper: float
@@ -55,6 +56,7 @@ class DateRange(NamedTuple):
     calendar: bool = False
     mean: float = 0.0
     error: float = 0.0
+    padded: bool = False
 
 
 UNKNOWN = DateRange(-inf, inf)
@@ -85,7 +87,8 @@ def _one_date(text: str, taxon: str | None) -> DateRange | None:
     if compact is not None:
         return _calendar(compact[1], compact[2], compact[3], text, taxon)
     if _NUMBER.fullmatch(text):
-        return DateRange(float(text), float(text), whole=text.lstrip("+-").isdigit())
+        padded = len(text) == 2 and text[0] == "0"
+        return DateRange(float(text), float(text), whole=text.lstrip("+-").isdigit(), padded=padded)
     day = _DAY.fullmatch(text.upper())
     if day is not None:
         return _calendar(day[1], day[3], day[4], text, taxon)

@@ -266,6 +266,7 @@ def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> N
     begins = {name: date.lower for name, (_, date) in dates.items() if np.isfinite(date.lower)}
     furthest = max(map(abs, begins.values()), default=0.0)
     short = [name for name, year in begins.items() if abs(year) < 100 and furthest > 1000]
+    padded = [name for name, (_, date) in dates.items() if date.padded and furthest < 100]
     if min(begins.values(), default=1.0) == 0.0 < furthest < 1000.0:
         at = f"{shown_file(file)}: " if file else ""
         what = "is the youngest of dates that go on from 0; if they are years before the present, say --ages"
@@ -273,6 +274,7 @@ def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> N
     for names, what in (
         (ahead, "lie in the future"),
         (short, "are years of two digits, others of four (write 1985 for 85)"),
+        (padded, "look like years of two digits, of which 99 is later than 09 (write 2009 for 09)"),
     ):
         if names:
             line = dates[names[0]][0]

@@ -259,6 +259,12 @@ def test_what_is_odd_is_told():
         dates_from_table("a\t2001\nb\t2999.5\n")
     with pytest.warns(InputWarning, match="two digits"):
         dates_from_names(["a_1985", "b_87"])
+    with pytest.warns(InputWarning, match="99 is later than 09.*'b_07'"):
+        dates_from_names(["a_99", "b_07"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dates_from_names(["a_99", "b_17"])
+        dates_from_names(["a_07", "b_120"])
     with pytest.warns(InputWarning, match="3 dates are announced, 2 follow"):
         dates_from_table("3\na 2001\nb 2002\n")
 
