@@ -167,6 +167,11 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
     return DatedInput(tree, dates, origin, sites)
 
 
+def in_whole_years(dates: TipDates) -> bool:
+    """Whether all dates are years and no more, each taken as its first day."""
+    return bool(dates.calendar and dates.exact.all() and np.all(dates.lower == np.round(dates.lower)))
+
+
 def shown_dates(dates: TipDates) -> list[str]:
     """What was read, in a few lines for people."""
     exact, known = dates.exact, np.isfinite(dates.middle)
@@ -177,6 +182,6 @@ def shown_dates(dates: TipDates) -> list[str]:
     parts += [f"{ranges:,} within a range"] if ranges else []
     parts += [f"{n - int(known.sum()):,} unknown"] if not known.all() else []
     lines = [f"{n:,} dates, {span}: {', '.join(parts)}"]
-    if dates.calendar and exact.all() and np.all(dates.lower == np.round(dates.lower)):
+    if in_whole_years(dates):
         lines.append("all are whole years, taken as their first day: say --whole-years range if they are not")
     return lines

@@ -11,6 +11,7 @@ from phloem.analysis.dated_input import (
     UNSTATED_SITES,
     DatedInput,
     DatedTreeOptions,
+    in_whole_years,
     read_dated_tree,
     shown_dates,
 )
@@ -186,10 +187,12 @@ def _doubts(result: DateResult) -> list[str]:
     if slope > 0 and _apart(found, slope):
         few = float(np.median(found.substitutions.lengths[:-1])) * result.settings.dating.sites
         half = "" if result.sites_assumed else f" (half of them have {few:.2g} or less)"
+        years = ", and whole years taken as their first day," if in_whole_years(data.dates) else ""
+        why = f": branches of few substitutions{half}{years} hold least squares down"
+        why = why if slope > found.rate else ""
         told.append(
-            f"the slope of the root-to-tip regression is {slope:.4g}: branches of few substitutions{half}, "
-            "and whole years taken as their first day, hold least squares down, which its interval leaves "
-            "out; phloem time samples dated trees, --rate dates with another rate"
+            f"the slope of the root-to-tip regression is {slope:.4g}{why}, which its interval leaves out; "
+            "phloem time samples dated trees, --rate dates with another rate"
         )
     return told
 

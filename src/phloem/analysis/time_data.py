@@ -50,6 +50,7 @@ from phloem.inference.time.structure import (
 )
 from phloem.io.date_table import carries_dates
 from phloem.io.date_text import parse_date
+from phloem.io.dates import field_of_years
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
@@ -244,10 +245,14 @@ def _with_level(tree: TreeModel, typical: float) -> TreeModel:
 
 def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:
     """Of names that seem to have dates which nobody asked for: all taxa are then taken to be of one time."""
-    dates = dates_of_names(taxa)
+    dates, elsewhere, told = dates_of_names(taxa), field_of_years(taxa), ""
     if dates is not None and YEARS[0] < dates.lower.min() and dates.upper.max() < YEARS[1]:
         span = f"{dates.lower.min():.6g} to {dates.upper.max():.6g}"
         told = f"names end in what may be dates ({span}), which are not used: --date-field -1 uses them"
+    elif elsewhere is not None and len(set(elsewhere[1])) > 1:
+        field, span = elsewhere[0], f"{min(elsewhere[1])} to {max(elsewhere[1])}"
+        told = f"names have what may be dates ({span}), which are not used: --date-field {field} uses them"
+    if told:
         warnings.warn(told, InputWarning, stacklevel=3)
 
 

@@ -81,8 +81,9 @@ def _trait(options: dict[str, Any]) -> TraitOptions | None:
 
 def _date_source(options: dict[str, Any]) -> DateOptions | None:
     """Where dates come from, by the options about them, which it takes out."""
-    given = {n: value for n in _OF_DATES if (value := options.pop(n, None)) not in (None, [], (), False)}
-    given |= {name: tuple(value) for name, value in given.items() if name == "tip_age"}
+    found = {name: options.pop(name, None) for name in _OF_DATES}
+    found["tip_age"] = tuple(found["tip_age"] or ()) or None
+    given = {name: value for name, value in found.items() if value is not None and value is not False}
     years, table = options.pop("whole_years", "auto"), options.pop("dates", None)
     if table is None and not given and years == "auto":
         return None

@@ -111,8 +111,13 @@ def dates_from_table(
                 taxon,
                 "Keep one of them.",
             )
-        texts = [fields[column] if column < len(fields) else "" for column in columns.dates]
+        if columns.width and len([field for field in fields if field]) > columns.width:
+            raise _error(
+                f"{len(fields)} fields, under a header of {columns.width}", source, number, taxon,
+                "Quote what has the separator in it, and write decimals with a point.",
+            )  # fmt: skip
         try:
+            texts = columns.date_texts(fields)
             found[taxon] = number, date_of(texts, taxon, reading, columns.ages)
         except InputError as error:
             raise _error(error.message, source, number, taxon, error.hint) from None
@@ -123,12 +128,23 @@ def dates_from_table(
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which fields of a line are which. first: the number of lines above the first taxon."""
+    """Which fields of a line are which. first: the number of lines above the first taxon. width: how many the
+    header has, 0 without one. by_parts: dates are the year, month and day of one."""
 
     name: int
     dates: tuple[int, ...]
     first: int
     ages: bool
+    width: int = 0
+    by_parts: bool = False
+
+    def date_texts(self, fields: list[str]) -> list[str]:
+        """What a line says of its date: one text, or two that bound it."""
+        texts = [unquoted(fields[column]) if column < len(fields) else "" for column in self.dates]
+        if not self.by_parts:
+            return texts
+        year, *others = [text if text and parse_date(text) != UNKNOWN else "XX" for text in texts]
+        return ["-".join((year, *others)) if year != "XX" else ""]
 
 
 def table_lines(source: SourceText) -> Iterator[Line]:
@@ -219,7 +235,8 @@ def _columns(
         hits = [sum(unquoted(f[i]) in names for _, f in lines[1:] if i < len(f)) for i in usable]
         usable = [usable[int(np.argmax(hits))]]
     ages = reading.ages or (heads[dates[0]] in _AGE_COLUMNS)
-    return _Columns(usable[0], dates, 1, ages)
+    parts = _parts_of_dates(heads, dates) if reading.date_column is None else ()
+    return _Columns(usable[0], parts or dates, 1, ages, len(heads), bool(parts))
 
 
 def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | None) -> tuple[int, ...]:
@@ -229,6 +246,13 @@ def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | 
         if lower in heads and upper in heads:
             return heads.index(lower), heads.index(upper)
     return tuple(heads.index(one) for one in _DATE_COLUMNS if one in heads)[:1]
+
+
+def _parts_of_dates(heads: list[str], dates: tuple[int, ...]) -> tuple[int, ...]:
+    """The columns of year, month and day, where a year has its month beside it; () where it has not."""
+    if heads[dates[0]] not in ("year", "years") or "month" not in heads:
+        return ()
+    return dates[0], heads.index("month"), *(heads.index(one) for one in ("day",) if one in heads)
 
 
 def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ _UNKNOWN = {"", "?", "-", "na", "n/a", "nan", "none", "null", "unknown", "missin
 _BETWEEN = re.compile(r"\[(.+?)[:,](.+)\]|b\((.+?),(.+)\)|(.+?)\.\.(.+)|([^:/\[]+[-.][^:/]+)[:/]([^:/\]]+)")
 _BRACKETS = re.compile(r"[\[(](.*)[\])]")
 _ONE_SIDED = re.compile(r"([lu])\((.+)\)|([<>])=?(.+)", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"-?\d{1,9},\d{1,20}")
 _ERA = re.compile(r"(?<![A-Z])(BCE?|BP|CE|AD|[km]a|kyr)\b", re.IGNORECASE)
 _WITH_ERROR = re.compile(r"(.+?)\s*(?:\+/-|\+-|±)\s*(.+)|n(?:ormal)?\((.+),(.+)\)", re.IGNORECASE)
 _LIMITS = 1.96  # standard deviations to either side that leave 95 %
@@ -46,7 +47,8 @@ _SERIAL_DAYS = 25_569  # of 1970-01-01, counted from the end of 1899 as spreadsh
 
 class DateRange(NamedTuple):
     """lower, upper: decimal years. whole: a bare whole year; calendar: written with month, day or X. error:
-    the standard deviation of a normal error, 0 without one; lower and upper leave 95 % then, about mean."""
+    the standard deviation of a normal error, 0 without one; lower and upper leave 95 % then, about mean.
+    padded: written as 09, which may be a year of two digits."""
 
     lower: float
     upper: float
@@ -54,6 +56,7 @@ class DateRange(NamedTuple):
     calendar: bool = False
     mean: float = 0.0
     error: float = 0.0
+    padded: bool = False
 
 
 UNKNOWN = DateRange(-inf, inf)
@@ -70,6 +73,8 @@ def parse_date(text: str, taxon: str | None = None) -> DateRange:
         found = _range(text, taxon)
     if found is None:
         hint = "Write the year first, as in 2020-03-01." if _OTHER_ORDER.fullmatch(text) else _HINT
+        if _DECIMAL_COMMA.fullmatch(text):
+            hint = f"Write decimals with a point, {text.replace(',', '.')}."
         if _ERA.search(text):
             hint = "Write years before Christ as -1200, of ages before the present the number, with --ages."
         raise InputError(f"'{text[:60]}' is no date", taxon=taxon, hint=hint)
@@ -82,7 +87,8 @@ def _one_date(text: str, taxon: str | None) -> DateRange | None:
     if compact is not None:
         return _calendar(compact[1], compact[2], compact[3], text, taxon)
     if _NUMBER.fullmatch(text):
-        return DateRange(float(text), float(text), whole=text.lstrip("+-").isdigit())
+        padded = len(text) == 2 and text[0] == "0"
+        return DateRange(float(text), float(text), whole=text.lstrip("+-").isdigit(), padded=padded)
     day = _DAY.fullmatch(text.upper())
     if day is not None:
         return _calendar(day[1], day[3], day[4], text, taxon)

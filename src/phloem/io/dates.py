@@ -120,13 +120,24 @@ def _fields_of_date(taxa: Sequence[str]) -> re.Pattern[str]:
     return _LAST_FIELD
 
 
-def _where(taxa: Sequence[str], tried: int) -> str:
-    """Of which field all names look as if it were a date, in words; '' where it is none."""
+def field_of_years(taxa: Sequence[str], but: int | None = None) -> tuple[int, tuple[str, ...]] | None:
+    """Which field of the names, from 0, looks like a date in all, and its texts; None if there is none.
+
+    but: a field that was tried."""
     for field in range(4):
-        texts = [_field(taxon, None, field) or "" for taxon in taxa]
-        if field != tried and all(_YEAR.fullmatch(text) for text in texts):
-            return f"Field {field} looks like one, {texts[0]}: --date-field {field}."
-    return ""
+        texts = tuple(_field(taxon, None, field) or "" for taxon in taxa)
+        if field != but and all(_YEAR.fullmatch(text) for text in texts):
+            return field, texts
+    return None
+
+
+def _where(taxa: Sequence[str], tried: int) -> str:
+    """The same in words; '' where there is none."""
+    found = field_of_years(taxa, tried)
+    if found is None:
+        return ""
+    field, texts = found
+    return f"Field {field} looks like one, {texts[0]}: --date-field {field}."
 
 
 def _field(taxon: str, delimiter: str | None, field: int) -> str | None:
@@ -255,6 +266,7 @@ def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> N
     begins = {name: date.lower for name, (_, date) in dates.items() if np.isfinite(date.lower)}
     furthest = max(map(abs, begins.values()), default=0.0)
     short = [name for name, year in begins.items() if abs(year) < 100 and furthest > 1000]
+    padded = [name for name, (_, date) in dates.items() if date.padded and furthest < 100]
     if min(begins.values(), default=1.0) == 0.0 < furthest < 1000.0:
         at = f"{shown_file(file)}: " if file else ""
         what = "is the youngest of dates that go on from 0; if they are years before the present, say --ages"
@@ -262,6 +274,7 @@ def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> N
     for names, what in (
         (ahead, "lie in the future"),
         (short, "are years of two digits, others of four (write 1985 for 85)"),
+        (padded, "look like years of two digits, of which 99 is later than 09 (write 2009 for 09)"),
     ):
         if names:
             line = dates[names[0]][0]

@@ -124,6 +124,12 @@ def test_what_speaks_against_a_rate_is_told(folder):
         "regression is 0.01: branches of few substitutions"
         in dating_lines(replace(clock, dating=outside))[-1]
     )
+    assert "whole years" in dating_lines(replace(clock, dating=outside))[-1]
+    days = replace(clock.data.dates, lower=clock.data.dates.lower + 0.4, upper=clock.data.dates.upper + 0.4)
+    of_days = replace(clock, dating=outside, data=replace(clock.data, dates=days))
+    assert "whole years" not in dating_lines(of_days)[-1]
+    above = replace(outside, rate=0.02, rate_interval=np.array([0.015, 0.03]))
+    assert "is 0.01, which its interval" in dating_lines(replace(clock, dating=above))[-1]
     inside = replace(outside, rate_interval=np.array([0.006, 0.011]))
     assert not any("slope" in line for line in dating_lines(replace(clock, dating=inside)))
     given = run_date(replace(usual, dating=DatingSettings(rate=2e-3)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time import TimeTreeSettings, time_input
+from phloem.analysis.time_options import time_settings
 from phloem.analysis.time_record import time_identity
 from phloem.density.tree_priors.epochs import FIRST, places_of_first
 from phloem.errors import InputError, InputWarning
@@ -24,6 +26,7 @@ TABLE = "name\tdate\na|2001.5|x\t1990\nb|2003|x\t1995\nc|1999|x\t2000\n"
 def files(tmp_path):
     (tmp_path / "a.fasta").write_text(FASTA)
     (tmp_path / "last.fasta").write_text(FASTA.replace("|x", ""))
+    (tmp_path / "none.fasta").write_text(re.sub("[|].*", "", FASTA))
     (tmp_path / "dates.tsv").write_text(TABLE)
     return tmp_path
 
@@ -36,6 +39,9 @@ def test_dates_of_the_names_are_those_of_a_table_that_says_them(files):
     found = read(files, DateOptions(date_delimiter="|", date_field=1))
     assert found.dates.lower.tolist() == [2001.5, 2003.0, 1999.0]
     assert found.model.tip_bounds[:, 0].tolist() == [1.5, 0.0, 4.0]
+    for field in (0, -1):
+        asked = time_settings({"alignment": "x", "date_field": field, "ages": False, "tip_age": []})
+        assert asked.dates == DateOptions(date_field=field)
     table = read(files, str(files / "dates.tsv"))
     assert table.dates.lower.tolist() == [1990.0, 1995.0, 2000.0]
     with pytest.raises(InputError, match="not from both"):
@@ -51,17 +57,18 @@ def test_from_when_ages_count_is_told_where_the_youngest_is_dated_within_limits(
     ranges = read(files, DateOptions(date_delimiter="|", date_field=1, whole_years="range"))
     assert ranges.told == ("all ages count from 2004, the latest date that a tip may have",)
     assert ranges.ages_before == "2004, the latest date that a tip may have"
-    assert read(files, None).ages_before == "the youngest tip"
+    assert read(files, None, "none.fasta").ages_before == "the youngest tip"
 
 
 def test_names_with_years_that_nobody_asked_for_are_told(files):
     with pytest.warns(InputWarning, match="1999 to 2003"):
         assert read(files, None, "last.fasta").dates is None
+    with pytest.warns(InputWarning, match="1999 to 2003.*--date-field 1"):
+        assert read(files, None).dates is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numbers that are no years, and names that do not end in one
         (files / "numbered.fasta").write_text(">a_1\nAC\n>b_2\nAG\n>c_3\nAT\n")
         assert read(files, None, "numbered.fasta").dates is None
-        assert read(files, None).dates is None
 
 
 def test_an_analysis_of_other_dates_is_another_one(files):

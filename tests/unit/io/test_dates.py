@@ -70,6 +70,7 @@ def test_no_dates(text):
     with pytest.raises(InputError) as error:
         parse_date(text, "tip")
     assert error.value.taxon == "tip" and error.value.hint
+    assert text != "2005,59" or "point, 2005.59" in error.value.hint
 
 
 @pytest.mark.parametrize(
@@ -153,6 +154,15 @@ def test_choice_of_columns():
     assert "collected" in error.value.hint
 
 
+def test_year_month_and_day_in_columns_of_their_own():
+    text = "taxon,day,month,year\na,1,3,2020\nb,,03,2020\nc,NA,NA,2020\nd,,,\n"
+    dates = dates_from_table(text)
+    assert dates.lower.tolist() == [MARCH[0], MARCH[0], 2020.0, -INF]
+    assert dates.upper.tolist() == [MARCH[0], MARCH[1], 2021.0, INF]
+    alone = dates_from_table(text, list("abc"), DateReading(date_column="year"))
+    assert alone.upper.tolist() == [2020.0, 2020.0, 2020.0]
+
+
 def test_what_may_be_ages_is_told():
     with pytest.warns(InputWarning, match="'c' is the youngest of dates that go on from 0.*--ages"):
         dates_from_table("a\t0\nb\t0\nc\t36.6\n")
@@ -188,6 +198,8 @@ def test_whole_years_and_ages():
         ("a\t1\tx\n", 1, None),
         ("a\t1\t2\t3\n", 1, None),
         ("name\tdate\n", 1, None),
+        ("name,date\na,2009,53\n", 2, "a"),  # a decimal comma, whose decimals would be left out
+        ("name,year,month\na,2009,June\n", 2, "a"),
         ("name,date_given,place,date_sent\na,2001.5,Peru,2003\n", 1, None),
     ],
 )
@@ -247,6 +259,12 @@ def test_what_is_odd_is_told():
         dates_from_table("a\t2001\nb\t2999.5\n")
     with pytest.warns(InputWarning, match="two digits"):
         dates_from_names(["a_1985", "b_87"])
+    with pytest.warns(InputWarning, match="99 is later than 09.*'b_07'"):
+        dates_from_names(["a_99", "b_07"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dates_from_names(["a_99", "b_17"])
+        dates_from_names(["a_07", "b_120"])
     with pytest.warns(InputWarning, match="3 dates are announced, 2 follow"):
         dates_from_table("3\na 2001\nb 2002\n")
 

@@ -34,10 +34,11 @@ LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD = range(3)
 # whether moves adapt;
 # pending: its log Hastings ratio (then that of acceptance), whether branches and topology changed; of a
 # trajectory which step of how many is done, how many of them make one of the likelihood's, how long one is,
-# the energy at the start, and the log Jacobian where it is; whether nobody can judge what was proposed
+# the energy at the start, and the log Jacobian where it is; whether nobody can judge what was proposed;
+# of a trajectory what its last point with a density has won of energy, -inf before there is one
 MOVES, MOVE, WAITING, ADAPTS = range(4)
 NOTHING, FOR_MODEL, FOR_LIKELIHOOD = range(3)
-RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN, UNDEFINED = range(10)
+RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN, UNDEFINED, WITHIN = range(11)
 # TimeScratch.asked, of a device: a value of the proposal, with another model, another topology, of
 # everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
 PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)

@@ -94,20 +94,25 @@ def _numbers_line(samples: Samples, i: int, model: TimeModel) -> str:
     return f"{samples.generation[i]}\t{numbers}\n"
 
 
+def _note(fields: list[str]) -> str:
+    return f"[&{','.join(fields)}]" if fields else ""
+
+
 def _tree_line(samples: Samples, i: int, model: TimeModel) -> str:
     trait, names = model.trait, [annotation_key(name) for name in model.rate_traits]
     parent, lengths, rates = samples.parent[i], samples.lengths[i], samples.sets[i, RATES:]
     n_tips = (len(parent) + 1) // 2
     inside: list[list[str]] = [[] for _ in parent]
-    states = [""] * len(parent)
+    said: list[list[str]] = [[] for _ in parent]
     if trait is not None:
-        words = ["," + format_annotation({trait.tips.name: state})[2:-1] for state in trait.tips.states]
-        states = [words[int(k)] for k in samples.sets[i, STATES]]
+        words = [format_annotation({trait.tips.name: state})[2:-1] for state in trait.tips.states]
+        said = [[words[int(k)]] for k in samples.sets[i, STATES]]
     for x in range(len(parent) - 1):
         text = str(x + 1) if x < n_tips else f"({','.join(inside[x])})"
-        own = ",".join(f"{name}={rate:.6e}" for name, rate in zip(names, rates[:, x]))
-        inside[parent[x]].append(f"{text}[&{own}{states[x]}]:{lengths[x]:.10g}")
-    root = f"[&{states[-1][1:]}]" if trait is not None else ""
+        if lengths[x] > 0.0:  # an ancestor's branch, which lasts no time, has no rate
+            said[x] = [*(f"{name}={rate:.6e}" for name, rate in zip(names, rates[:, x])), *said[x]]
+        inside[parent[x]].append(f"{text}{_note(said[x])}:{lengths[x]:.10g}")
+    root = _note(said[-1])
     note = f"[&lnP={samples.numbers[i, :2].sum():.6f}]"
     return f"tree STATE_{samples.generation[i]} {note} = [&R] ({','.join(inside[-1])}){root};\n"
 

@@ -21,11 +21,15 @@ log_spread = uncounted(clocks.log_spread)
 
 @uncounted
 def sort_by_height(heights, order):
-    """order (N,), nearly sorted, by height; of equal heights the order stays."""
+    """order (N,), nearly sorted, by height; of equal heights the order stays, but that tips come before inner
+    nodes, one of which may be as old as a tip below it that is an ancestor."""
+    n_tips = (order.shape[0] + 1) // 2
     for i in range(1, order.shape[0]):
         x = order[i]
         j = i - 1
-        while j >= 0 and heights[order[j]] > heights[x]:
+        while j >= 0 and (
+            heights[order[j]] > heights[x] or (x < n_tips <= order[j] and heights[order[j]] == heights[x])
+        ):
             order[j + 1] = order[j]
             j -= 1
         order[j + 1] = x

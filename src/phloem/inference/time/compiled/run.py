@@ -74,6 +74,7 @@ from phloem.inference.time.records import (
     TOUCHED,
     UNDEFINED,
     WAITING,
+    WITHIN,
     KnownPlaces,
 )
 
@@ -182,12 +183,12 @@ def _advance(data, state, scratch, n_moves, task):
                     continue
                 if not lands(pending):
                     continue
-                change = pending[ENERGY] + value - land(scratch)
+                change = pending[WITHIN] = pending[ENERGY] + value - land(scratch)
                 if change > -WORST:
                     if pending[STEP] < pending[STEPS]:
                         continue
                     pending[RATIO] = change
-            end_trajectory(data, state, scratch, which, pending[RATIO], tuning)
+            end_trajectory(data, state, scratch, which, _of_its_steps(pending, value), tuning)
         elif value > -math.inf:
             before = scratch.power[OF_LIKELIHOOD] * state.log_likelihood[0]
             pending[RATIO] += value - before - scratch.power[OF_PRIOR] * state.log_prior[0]
@@ -222,6 +223,14 @@ def _learn(data, state, scratch, on, task):
 
 
 @uncounted
+def _of_its_steps(pending, value):
+    """What a trajectory's steps have won of energy. Shorter ones end as often where the density is 0, so that
+    there it is what the last point before says: at the ends of a uniform age they would become 1,000 times
+    too short."""
+    return pending[WITHIN] if value == -math.inf else pending[RATIO]
+
+
+@uncounted
 def _go_on(data, state, scratch, which):
     """Begin a trajectory, or take its next step; False where that leads nowhere."""
     pending, begun = scratch.pending, scratch.pending[STEPS] > 0.0
@@ -234,7 +243,7 @@ def _go_on(data, state, scratch, which):
         energy = begin_trajectory(data, state, scratch, which)
         step = math.exp(state.steps[which, LOG_STEP if scratch.done[ADAPTS] != 0 else LOG_MEAN])
         plan_trajectory(data, state, scratch, which, step)
-        pending[ENERGY] = energy
+        pending[ENERGY], pending[WITHIN] = energy, -math.inf
     pending[JACOBIAN] = place(data, state, scratch, which, begun)
     pending[TOUCHED], pending[TOPOLOGY] = is_whole(pending, which), False
     return pending[JACOBIAN] > -math.inf
