@@ -75,7 +75,12 @@ def estimate(rows: list[str], **changes):
 
 @pytest.mark.parametrize(
     ("rows", "how"),
-    [(THREE, {}), (FOUR, {}), (FOUR, {"stones_from_prior": True}), (THREE, {"stone_burn_in": 500})],
+    [
+        (THREE, {}),
+        pytest.param(FOUR, {}, marks=pytest.mark.slow),
+        (FOUR, {"stones_from_prior": True}),
+        pytest.param(THREE, {"stone_burn_in": 500}, marks=pytest.mark.slow),
+    ],
 )
 def test_the_estimate_is_the_exact_value(rows, how):
     found, value = estimate(rows, **how), exact(rows)
@@ -99,6 +104,7 @@ def test_chains_at_the_wrong_power_are_noticed(monkeypatch):
     assert abs(found.log - exact(FOUR)) > 8 * found.error
 
 
+@pytest.mark.slow
 def test_chains_that_forget_the_power_are_noticed(monkeypatch):
     monkeypatch.setattr(run_module, "stretches", lambda settings, generation, n: [(n, False, 1.0)])
     found = estimate(FOUR)

@@ -82,6 +82,7 @@ def test_matrices_are_as_probable_as_quadrature_has_them():
     assert np.abs((share - truth) / error).max() < 4
 
 
+@pytest.mark.slow
 def test_frequencies_of_another_matrix_are_seen(monkeypatch):
     """The control: exchangeabilities of the one that is chosen, frequencies of the one beside it."""
     right = start.recipes_of

@@ -34,7 +34,7 @@ LINES = {
     "summarise": ["t.nwk", "--burn-in", "0"],
     "plan": ["a.fa", "--model", "JC", "--engine", "reference"],
     "mcmc": MCMC,
-    "date": ["t.nwk", "--dates", "d.tsv"],
+    "date": ["t.nwk", "--dates", "d.tsv", "--intervals", "0"],
     "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "9"],
 }
 WITH = {  # what an option needs beside it

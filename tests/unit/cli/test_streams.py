@@ -108,7 +108,10 @@ def drawn_in(encoding: str) -> subprocess.CompletedProcess[bytes]:
     return shell("phloem draw t.nwk", **ENCODINGS[encoding])
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("ascii", "latin-1")]
+
+
+@pytest.mark.parametrize("encoding", ["C locale", "utf-8", *OTHERS])
 def test_results_are_utf8_and_drawings_what_the_terminal_has(encoding, folder):
     environment = ENCODINGS[encoding]
     drawn = drawn_in(encoding)

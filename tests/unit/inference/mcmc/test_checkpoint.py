@@ -76,7 +76,7 @@ SETS = ["--partitions", str(PRIMATES.with_suffix(".partitions")), "--linkage", "
 
 
 STONES = ["--stepping-stone", "20"]
-KILLED = [([], 8000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 8000)]
+KILLED = [([], 8000), *(pytest.param(words, 8000, marks=pytest.mark.slow) for words in (SETS, STONES))]
 
 
 def kill(command: list[str], folder: Path, trace: Path) -> None:

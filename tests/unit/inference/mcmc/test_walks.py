@@ -28,7 +28,8 @@ JOINT = Joint(
 WALKS = ["spr", "tbr"]
 OTHERS = ["nni", "learnt_nni", "learnt_tbr", "parsimony_spr"]  # to which p_extend is nothing
 FEW, MANY = 10_000, 30_000  # proposals: the control is seen with few
-FAST = [(move, 0.5, FEW) for move in [*WALKS, *OTHERS]]
+ALIKE = ("tbr", "parsimony_spr")  # others of the kind are in the fast suite
+FAST = [(move, 0.5, FEW) for move in [*WALKS, *OTHERS] if move not in ALIKE]
 SLOW = [*product([*WALKS, *OTHERS], [0.5], [MANY]), *product(WALKS, [0.8], [MANY])]
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
