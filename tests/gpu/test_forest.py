@@ -110,7 +110,7 @@ def walk(case, n_chains, n_steps, seed, bound=1e-11, mixture=(1, 1), lazy=False)
 SIZES = [(8, 60, 4, 2), (6, 25, 20, 1), (3, 20, 4, 1), (5, 30, 61, 1)]
 
 
-@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("lazy", [pytest.param(False, marks=LATER), True])
 @pytest.mark.parametrize("size", SIZES)
 def test_a_walk_of_several_chains(size, lazy, poisoned):
     case, n_steps = random_case(*size, ascertained=size[0] == 6), steps(6, 3) if size[2] > 4 else steps(12, 5)
@@ -135,7 +135,7 @@ def test_float32(poisoned):
     walk(random_case(6, 40, 4, 2, "float32"), 2, steps(6, 3), seed=3, bound=1e-6)
 
 
-@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("lazy", [pytest.param(False, marks=LATER), True])
 def test_columns_are_numbered_as_from_scratch(lazy):
     from phloem.pruning.cpu.chain_state import COLUMNS_IN, LEFT, ROWS, SIZE
     from phloem.pruning.cpu.column_classes import column_classes

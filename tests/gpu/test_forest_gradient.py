@@ -65,8 +65,7 @@ def walk(case, n_chains, n_steps, seed, bound=1e-10, mixture=(1, 1), lazy=False,
 
 SIZES = [
     (8, 60, 4, 2),
-    pytest.param((7, 150, 4, 1), marks=LATER),
-    (6, 25, 20, 1),
+    *(pytest.param(size, marks=LATER) for size in ((7, 150, 4, 1), (6, 25, 20, 1))),
     (3, 20, 4, 1),
     (2, 9, 4, 2),
     (5, 30, 61, 1),

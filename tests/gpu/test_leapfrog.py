@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu.conftest import steps
+from gpu.conftest import LATER, steps
 from gpu.random_problems import random_case
 from gpu.test_forest import Chain, forest_of
 from gpu.test_forest_gradient import compare, reference
@@ -28,7 +28,8 @@ def one_at_a_time(problem, chain, p, step, inverse_mass, n):
 
 
 @pytest.mark.parametrize(
-    "size, mixture, lazy", [((6, 30, 4, 2), (1, 1), True), ((5, 20, 4, 3), (2, 2), False)]
+    "size, mixture, lazy",
+    [((6, 30, 4, 2), (1, 1), True), pytest.param((5, 20, 4, 3), (2, 2), False, marks=LATER)],
 )
 def test_steps_are_those_of_numpy(size, mixture, lazy, poisoned):
     rng, case = np.random.default_rng(3), random_case(*size, invariant=0.1)

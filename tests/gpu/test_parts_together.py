@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu.conftest import steps
+from gpu.conftest import LATER, steps
 from gpu.random_edits import children_first
 from gpu.random_problems import random_case, random_mixture
 from gpu.test_forest import Chain, propose
@@ -129,7 +129,7 @@ class PartChain(Chain):
         self.lengths, self.model = rng.exponential(0.2, self.lengths.shape), model
 
 
-@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("lazy", [pytest.param(False, marks=LATER), True])
 def test_chains_over_parts_of_their_own(lazy, poisoned):
     """Two chains of three parts: cells of one forest, each step against the reference of its part."""
     from phloem.pruning.gpu.forest import GpuForest

@@ -111,11 +111,12 @@ def test_which_gpus_have_a_run():
     assert slow_first == [[0], [1], [1], [1]] and gpu_speeds(1) == ()
 
 
-def test_weights_of_moves_are_learnt_where_proposals_cost_alike(tmp_path, monkeypatch):
+@pytest.mark.parametrize("text", [pytest.param("JC", marks=LATER)])
+def test_weights_of_moves_are_learnt_where_proposals_cost_alike(text, tmp_path, monkeypatch):
     """In the second quarter and the second half of the tuning; and gone on with they are the same."""
     monkeypatch.setattr(weights, "EVERY", 4)
     monkeypatch.setattr(weights, "LEAST_LOOKS", 1)
-    _, structure, observed = case("JC", "dna", tmp_path)
+    _, structure, observed = case(text, "dna", tmp_path)
     settings = ChainSettings(n_chains=1, sample_every=8, tuning_generations=64)
     run, found = new_run(0, observed, structure, settings, device="gpu"), []
     for _ in range(9):

@@ -85,7 +85,7 @@ def check_clades(clades, n_draws: int) -> None:
 
 def test_the_posterior_of_the_primates_is_mrbayes():
     """With so many generations a prior of other rates, or of other lengths, has a z of 20 and more."""
-    summary, clades, n_draws = posterior(100_000)
+    summary, clades, n_draws = posterior(60_000)
     z = z_scores(summary)
     assert max(abs(v) for v in z.values()) < LARGEST_Z, z
     check_clades(clades, n_draws)
