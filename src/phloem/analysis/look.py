@@ -34,6 +34,7 @@ from phloem.io.partition_words import names_of_list
 from phloem.io.source_text import read_source
 from phloem.io.tree_table import tree_table
 from phloem.io.trees import read_trees
+from phloem.summary.spread import evenly_spread
 
 Content = Literal["alignment", "matrix", "trees", "dates", "partitions"]
 MOST_GROUPS = 50  # of identical sequences that are listed
@@ -257,10 +258,6 @@ def overview(path: str, rows: int, columns: int, datatype: str | None = None) ->
         warnings.simplefilter("ignore")
         alignment = read_alignment(path, datatype)
     n = alignment.alphabet.n_states
-    taxa, sites = _chosen(alignment.n_taxa, rows), _chosen(alignment.n_sites, columns)
+    taxa, sites = evenly_spread(0, alignment.n_taxa, rows), evenly_spread(0, alignment.n_sites, columns)
     codes = np.minimum(alignment.codes[np.ix_(taxa, sites)], n).astype(np.uint8)
     return Overview(codes, taxa, sites, tuple(alignment.alphabet.states), n)
-
-
-def _chosen(n: int, most: int) -> np.ndarray:
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))

@@ -12,6 +12,7 @@ from phloem.data.alignment import Alignment
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.summary.spread import evenly_spread
 from phloem.tree.tree import Tree
 
 MOST_DRAWS = 100  # of a run, evenly over what is left after the burn-in
@@ -59,7 +60,7 @@ class Drawn:
     def evenly(self, most: int | None = None) -> list[list[Draw]]:
         """Of every run as many draws, at most so many, MOST_DRAWS by default."""
         end, most = min(run.n for run in self.runs), most or MOST_DRAWS
-        chosen = np.unique(np.linspace(self.first, end - 1, min(most, end - self.first)).round().astype(int))
+        chosen = evenly_spread(self.first, end, most)
         return [
             [self.made(Draw(*run.tree_and_numbers(i, self.names))) for i in chosen.tolist()]
             for run in self.runs

@@ -24,6 +24,11 @@ def is_first() -> bool:
     return launched()[1] == 0
 
 
+def is_alone() -> bool:
+    """Whether no launcher started several processes."""
+    return launched()[0] == 1
+
+
 def refuse_several(command: str) -> None:
     """InputError where several processes were started for a command that one does alone."""
     size, _ = launched()

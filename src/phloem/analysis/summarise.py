@@ -28,6 +28,7 @@ from phloem.plot.drawing import DrawSettings
 from phloem.plot.terminal_tree import draw_tree
 from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.splits import SplitFrequencyDeviation, split_frequency_deviation, topology_table
+from phloem.summary.spread import evenly_spread
 from phloem.summary.trace import mixing, trace_summary
 from phloem.summary.trees import consensus_tree
 from phloem.tree.tree import Tree
@@ -225,7 +226,7 @@ def summarised_numbers(files: Sequence[str], burn_in: float, mass: float) -> Rep
         warnings.warn(f"{told}; it is left out", InputWarning, stacklevel=2)
     kept = [i for i, name in enumerate(traces.names) if not wrong[i] and not choices_of(name)]
     names, values = tuple(traces.names[i] for i in kept), tuple(v[:, kept] for v in traces.values)
-    spread = [np.linspace(k, len(v) - 1, least).round().astype(int) for v, k in zip(values, first)]
+    spread = [evenly_spread(k, len(v), least) for v, k in zip(values, first)]
     draws = np.stack([v[rows] for v, rows in zip(values, spread)])
     return ReportNumbers(trace_summary(names, draws, mass), traces.generations, values, first)
 

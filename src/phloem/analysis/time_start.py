@@ -15,6 +15,7 @@ from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import stored_device
 from phloem.inference.time.ancestors.start import of_nucleotides, require_ancestors
+from phloem.inference.time.calibrated_start import starting_tips
 from phloem.inference.time.start import Origin
 from phloem.likelihood.problem import engine_problem
 from phloem.model.record import SiteModel
@@ -143,7 +144,7 @@ def time_origin(settings: TimeTreeSettings, data: TimeInput) -> Origin | None:
     tree = starting_tree(alignment, "nj").tree
     found = date_tree(tree, data.dates, DatingSettings(sites=alignment.n_sites))
     heights = model.youngest - found.years
-    heights[: model.n_tips] = model.tip_bounds.mean(axis=1)
+    heights[: model.n_tips] = starting_tips(model)
     dated = lifted_tree(found.tree.parent, heights, SHORTEST * model.scale.time / model.n_tips)
     return Origin(dated, found.rate / site_length)
 

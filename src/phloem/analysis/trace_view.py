@@ -16,6 +16,7 @@ from phloem.inference.mcmc.samples import choices_of
 from phloem.io.input_file import first_bytes, input_stream
 from phloem.io.tree_table import RUN, tree_table
 from phloem.io.trees import HEAD
+from phloem.summary.spread import evenly_spread
 from phloem.summary.trace import trace_summary
 
 LEAST_DRAWS = 4  # a run, for a summary
@@ -155,7 +156,7 @@ def thinned_trace(traces: Traces, column: int, most: int) -> list[dict[str, list
     """For every run generations and values of a column, at most so many, evenly chosen."""
     found = []
     for generations, values in zip(traces.generations, traces.values):
-        chosen = _chosen(len(generations), most)
+        chosen = evenly_spread(0, len(generations), most)
         found.append({"x": generations[chosen].tolist(), "y": values[chosen, column].tolist()})
     return found
 
@@ -174,13 +175,9 @@ def running_means(
     for generations, values in zip(traces.generations, traces.values):
         first = first_used(generations, burn_in, tuning)
         means = np.cumsum(values[first:, column]) / np.arange(1, len(values) - first + 1)
-        chosen = _chosen(len(means), most)
+        chosen = evenly_spread(0, len(means), most)
         found.append({"x": generations[first:][chosen].tolist(), "y": means[chosen].tolist()})
     return found
-
-
-def _chosen(n: int, most: int) -> np.ndarray:
-    return np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.int64))
 
 
 def running_summary(traces: Traces, burn_in: float, tuning: int = -1) -> list[dict[str, object]]:

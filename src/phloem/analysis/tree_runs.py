@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from phloem.errors import InputError
 from phloem.io.tree_stream import TreeStream, is_large, tree_streams
 from phloem.io.trees import read_tree_samples
 from phloem.summary.splits import SplitCounts, SplitTable, counted_table, split_table
+from phloem.summary.spread import evenly_spread
 from phloem.tree.sample import TreeSample, concatenate, difference_of_taxa
 
 KEPT = 20_000  # trees, of all runs, at most, of a file that is too large to be held
@@ -76,7 +75,7 @@ def _counted(
     one = stream.first_tree(first, taxa)
     tree_bytes = one.n_nodes * (36 + 32 * ((one.n_tips + 63) // 64) + 8 * len(one.along))
     n = max(2, min(most, stream.n_trees - first, KEPT_BYTES // tree_bytes))
-    wanted = np.unique(np.linspace(first, stream.n_trees - 1, n).round().astype(np.int64))
+    wanted = evenly_spread(first, stream.n_trees, n)
     noted = frozenset(wanted.tolist() if one.along else ())
     held: list[TreeSample] = []
     for begin, sample in stream.batches(first, taxa, noted):

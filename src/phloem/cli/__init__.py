@@ -5,8 +5,12 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 from phloem.cli.streams import STDOUT_NAME, leave, prepare_streams
@@ -45,6 +49,10 @@ _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _ALLOCATIONS_PER_COLLECTION = 50_000
 
 _INTERRUPTED = 130  # exit status
+_OF_SIGNALS = 128  # exit statuses, less the signal's number
+
+# They lock the prefix of their files, and soon see a signal. Others hold nothing, and it ends them at once.
+_LOCKING = ("ml", "mcmc", "time", "test-trees")
 
 
 def build_app():
@@ -106,18 +114,48 @@ def run() -> int:
     for library in _BLAS_THREADS:
         os.environ.setdefault(library, "1")
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
-    status = _status()
+    command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
+    with _requests_to_end(command) as came:
+        status = _status(command)
     if status == _INTERRUPTED:  # typer catches the interrupt, and says nothing
-        print("interrupted", file=sys.stderr)
+        print(f"ended by {came[0].name}" if came else "interrupted", file=sys.stderr)
+        return _OF_SIGNALS + came[0] if came else status
     return status
 
 
-def _status() -> int:
+@contextmanager
+def _requests_to_end(command: str) -> Iterator[list[signal.Signals]]:
+    """Meanwhile SIGTERM and SIGHUP, as batch systems send them and terminals that go away, are interrupts,
+    and noted: what was drawn is kept, the lock goes. A second one ends the process at once. Where one is
+    ignored (nohup) it stays so; several processes end at once, as each may be waiting for another."""
+    from phloem.analysis.processes import is_alone
+
+    came: list[signal.Signals] = []
+
+    def interrupt(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        came.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if command not in _LOCKING or not is_alone() or threading.current_thread() is not threading.main_thread():
+        asked = []
+    usual = [one for one in asked if signal.getsignal(one) is signal.SIG_DFL]
+    for one in usual:
+        signal.signal(one, interrupt)
+    try:
+        yield came
+    finally:
+        for one in usual:
+            signal.signal(one, signal.SIG_DFL)
+
+
+def _status(command: str) -> int:
     from phloem.analysis.processes import refuse_several
     from phloem.errors import PhloemError
 
     try:
-        refuse_several(next((word for word in sys.argv[1:] if word in COMMANDS), ""))
+        refuse_several(command)
         build_app()()
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else int(left.code is not None)

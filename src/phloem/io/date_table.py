@@ -19,7 +19,7 @@ from phloem.data.dates import TipDates
 from phloem.errors import InputError, InputWarning, count_of, shown_file
 from phloem.io.beast_traits import read_beast_dates
 from phloem.io.beast_xml import is_beast
-from phloem.io.date_text import UNKNOWN, DateRange, parse_date
+from phloem.io.date_text import UNKNOWN, DateRange, as_asked, parse_date
 from phloem.io.dates import USUAL, DateReading, date_of, dates_record
 from phloem.io.input_file import first_bytes
 from phloem.io.source_text import SourceText, read_source
@@ -44,6 +44,7 @@ _BOUND_COLUMNS = (
     ("min_age", "max_age"), ("age_min", "age_max"), ("min_ma", "max_ma"), ("lad", "fad"),
 )  # fmt: skip
 _AGE_COLUMNS = ("age", "ages", "height", "min_age", "age_min", "min_ma", "lad")
+_ROUNDED = 0.006  # years: two days
 _OPENING = re.compile(r"(?<![^\s;,=b])[\"'(\[]")
 _CLOSING = {'"': '"', "'": "'", "[": "]", "(": ")"}
 
@@ -121,6 +122,8 @@ def dates_from_table(
             found[taxon] = number, date_of(texts, taxon, reading, columns.ages)
         except InputError as error:
             raise _error(error.message, source, number, taxon, error.hint) from None
+    if reading.date_column is None and columns.width and not columns.ages:
+        _tell_other_columns(lines, columns, found, source, wanted)
     if not found:
         raise _error("the table has no date", source, 1, hint="Write a line of name, tab and date a taxon.")
     return dates_record(found, wanted, reading, columns.ages, source.file)
@@ -215,7 +218,7 @@ def _columns(
     if not lines:
         raise _error("the table is empty", source, 1, hint="Write a line of name, tab and date a taxon.")
     number, first = lines[0]
-    heads = [unquoted(field).lower().replace(" ", "_") for field in first]
+    heads = _heads(first)
     asked = reading.name_column is not None or reading.date_column is not None
     dates = _date_columns(heads, source, number, reading.date_column)
     if not dates or (not asked and (len(heads) == 1 or _is_date(first[-1]))):
@@ -237,6 +240,10 @@ def _columns(
     ages = reading.ages or (heads[dates[0]] in _AGE_COLUMNS)
     parts = _parts_of_dates(heads, dates) if reading.date_column is None else ()
     return _Columns(usable[0], parts or dates, 1, ages, len(heads), bool(parts))
+
+
+def _heads(fields: list[str]) -> list[str]:
+    return [unquoted(field).lower().replace(" ", "_") for field in fields]
 
 
 def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | None) -> tuple[int, ...]:
@@ -265,6 +272,44 @@ def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tup
             hint="Say which (--date-column).",
         )  # fmt: skip
     return tuple(called)
+
+
+def _tell_other_columns(
+    lines: list[Line],
+    columns: _Columns,
+    found: dict[str, tuple[int, DateRange]],
+    source: SourceText,
+    wanted: tuple[str, ...] | None,
+) -> None:
+    """A warning of another column of dates which says more, or other, than what was read: where a date that
+    was read is not within the other."""
+    if len(columns.dates) > 1 and not columns.by_parts:
+        return  # limits, which the other is within
+    heads = _heads(lines[columns.first - 1][1])
+    others = [i for i, head in enumerate(heads) if head in _DATE_COLUMNS and head not in _AGE_COLUMNS]
+    names = None if wanted is None else {folded(name) for name in wanted}
+    read, at = heads[columns.dates[0]], f"{shown_file(source.file)}: " if source.file else ""
+    for other in (i for i in others if i not in columns.dates):
+        for _, fields in lines[columns.first :]:
+            taxon = unquoted(fields[columns.name])
+            text = unquoted(fields[other]) if other < len(fields) else ""
+            if (names is not None and folded(taxon) not in names) or _within(found[taxon][1], text):
+                continue
+            shown = "-".join(columns.date_texts(fields)) or "none"
+            told = (
+                f"dates are of the column '{read}', {shown} for '{taxon}'; '{heads[other]}' has {text} there"
+            )
+            warnings.warn(f"{at}{told} (--date-column {heads[other]} takes it)", InputWarning, stacklevel=4)
+            break
+
+
+def _within(found: DateRange, text: str) -> bool:
+    """Whether a date is, but for what is rounded, within another, which may be none."""
+    try:
+        other = as_asked(parse_date(text), "range")
+    except InputError:
+        return True
+    return found.lower >= other.lower - _ROUNDED and found.upper <= other.upper + _ROUNDED
 
 
 def _column(heads: list[str], name: str, source: SourceText, line: int) -> int:

@@ -4,7 +4,7 @@
 |---|---|
 | 2005.59, -500, 1982 | that decimal year; a whole one may also be asked to last until the next |
 | 2020-03-01, 2020/03/01, 20200301, 01-Mar-2020, 2020-03-01T12:30 | the start of that day |
-| 2020-03, 03/2020, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X | all of that month, year or decade, till now |
+| 2020-03, 03/2020, 03-2020, 2020-03-XX, Mar-2020, 2020-XX-XX, 201X | all of that time, till now |
 | [2010:2012.5], 2010..2012, 2020-01-01/2020-02-01, b(2010,2012) | from the first's begin to the last's end |
 | l(2010), u(2012), >2010, <2012 | that end alone |
 | 4520±35, 4520+/-35, normal(4520,35) | that year with a normal error of this standard deviation |

@@ -22,7 +22,8 @@ Undated = Literal["error", "unknown"]
 _BETWEEN = r"[_|@/ ]"
 _LAST_FIELD = re.compile(
     rf"(?:^|{_BETWEEN})"
-    r"(\d{4}([-/])[\dX]{1,2}(?:\2[\dX]{1,2})?|\d{1,2}-[A-Za-z]{3}-\d{4}|-?\d{1,9}(?:\.\d{1,20})?)$"
+    r"(\d{4}([-/])[\dX]{1,2}(?:\2[\dX]{1,2})?|\d{1,2}-[A-Za-z]{3}-\d{4}|-?\d{1,9}(?:\.\d{1,20})?"
+    r"|(?:0?[1-9]|1[0-2]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))-(?:1[5-9]|20)\d\d)$"
 )
 _SEVERAL_FIELDS = re.compile(  # of which the last alone would be a day or a year
     r"(?:^|[_|@ ])((?:1[5-9]|20)\d\d_(?:0?[1-9]|1[0-2]|XX)(?:_(?:0?[1-9]|[12]\d|3[01]|XX))?"

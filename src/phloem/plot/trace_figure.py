@@ -8,6 +8,7 @@ import numpy as np
 
 from phloem.plot.drawing import FAINT, GREY, INK, Drawing, Strokes, Text
 from phloem.plot.time_axis import tick_texts, ticks
+from phloem.summary.spread import evenly_spread
 
 RUN_COLOURS = ("#2c6da4", "#c0592b", "#4f9d69", "#8a5fa8", "#b8902a", "#5a5a5a")
 _LEFT, _RIGHT, _TOP, _FOOT, _BESIDE = 62.0, 10.0, 26.0, 26.0, 70.0
@@ -39,7 +40,7 @@ def trace_drawing(
 
     strokes, texts = _axes(name, (low, high), up, (ends[0], width - _RIGHT))
     for number, (g, v, k) in enumerate(zip(generations, values, first)):
-        chosen = np.unique(np.linspace(0, len(v) - 1, min(len(v), _MOST)).round().astype(np.int64))
+        chosen = evenly_spread(0, len(v), _MOST)
         chosen = chosen[~np.isnan(v[chosen])]  # words in the burn-in
         points = np.stack([ends[0] + g[chosen] / last * (ends[1] - ends[0]), up(v[chosen])], axis=1)
         colour = RUN_COLOURS[number % len(RUN_COLOURS)]

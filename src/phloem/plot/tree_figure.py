@@ -123,9 +123,7 @@ def _tip_labels(
     at = np.full(len(order), column) if len(order) < tree.n_tips else x[order]
     texts = [
         Text(left + 4, y[tip], name if len(name) <= letters else name[: letters - 1] + "…", size)
-        for left, tip, name in zip(
-            at.tolist(), order.tolist(), [tree.taxa[tip].replace("_", " ") for tip in order.tolist()]
-        )
+        for left, tip, name in zip(at.tolist(), order.tolist(), [tree.taxa[tip] for tip in order.tolist()])
     ]
     far = at - x[order] > 8
     guides = [np.column_stack([side[far], y[order][far]]) for side in (x[order] + 3, at + 1)]
@@ -235,7 +233,7 @@ def _labels(
     for tip in order.tolist():
         out = rim if level else radius[tip] + 4
         x, y = _point(centre, angle[tip], np.asarray(out)).tolist()
-        name = tree.taxa[tip].replace("_", " ")
+        name = tree.taxa[tip]
         name = name if len(name) <= letters else name[: letters - 1] + "…"
         turned = np.cos(angle[tip]) < 0
         degrees = float(np.degrees(angle[tip])) + (180 if turned else 0)

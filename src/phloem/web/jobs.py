@@ -28,6 +28,7 @@ from phloem.web.kinds import BY_NAME
 
 RECORD, LOG, LOCK = "page.json", "log.txt", "page.lock"
 State = Literal["waiting", "running", "finished", "stopped", "failed", "interrupted"]
+_BY_SIGNALS = 129, 130, 143  # exit statuses of a command that SIGHUP, SIGINT or SIGTERM ended
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -141,6 +142,8 @@ class Jobs:
             return "finished"
         if job.stopped:
             return "stopped"
+        if job.status in _BY_SIGNALS:
+            return "interrupted"
         return "failed" if (job.status or 0) > 0 or "\nerror: " in f"\n{self.log(job)}" else "interrupted"
 
     def changed(self, job: Job) -> list[str]:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -56,6 +58,33 @@ def test_an_interrupt_is_said(monkeypatch, capsys):
     monkeypatch.setattr("phloem.analysis.doctor.diagnose", interrupted)
     assert called(monkeypatch, "doctor") == 130
     assert capsys.readouterr().err.endswith("interrupted\n")
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", ["ml", "mcmc", "time"])
+def test_a_request_to_end_is_obeyed_and_told(monkeypatch, capsys, command, asked):
+    """By the exit status that it has in a shell, after what is locked was let go."""
+    ended = []
+
+    def asked_for(*_, **__):
+        try:
+            os.kill(os.getpid(), asked)
+            threading.Event().wait(10)
+        finally:
+            ended.append(signal.getsignal(asked))
+
+    before = signal.signal(asked, signal.SIG_DFL)  # whoever runs the tests may ignore it
+    try:
+        monkeypatch.setattr("phloem.cli.build_app", lambda: asked_for)
+        assert called(monkeypatch, command, "a.fa") == 128 + asked
+        assert capsys.readouterr().err == f"ended by {asked.name}\n"
+        assert ended == [signal.SIG_DFL], "a second one ends the process at once"
+        assert signal.getsignal(asked) == signal.SIG_DFL
+        signal.signal(asked, signal.SIG_IGN)  # nohup
+        monkeypatch.setattr("phloem.cli.build_app", lambda: lambda: os.kill(os.getpid(), asked))
+        assert called(monkeypatch, command, "a.fa") == 0
+    finally:
+        signal.signal(asked, before)
 
 
 @pytest.mark.parametrize("kept", [True, False])

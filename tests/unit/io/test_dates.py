@@ -91,6 +91,11 @@ def test_names():
         [2005.59, MARCH[0], 1999.0, 1968.0, MARCH[0], 2019 + 364 / 365]
     )
     assert dates.upper[2:5].tolist() == pytest.approx([2000.0, 1969.0, MARCH[1]])  # bare years beside months
+    months = dates_from_names(["a|03-2020", "b_Mar-2020", "c_2019"])
+    assert months.upper.tolist() == pytest.approx([MARCH[1], MARCH[1], 2020.0])
+    for name in ("a|13-2020", "a|15-03-2020", "a|Mai-2020"):
+        with pytest.raises(InputError, match="no date"):
+            dates_from_names([name])
     assert dates_from_names(["x1987y"], r"x(\d+)y").lower.tolist() == [1987.0]
     assert dates_from_names(["x1987y5"], r"x(?P<n>.)(?P<date>\d+)y").lower.tolist() == [987.0]
     parts = dates_from_names(["3.2020.x"], r"(?P<month>\d+)\.(?P<year>\d+)")
@@ -149,6 +154,18 @@ def test_choice_of_columns():
     assert dates_from_table(text, ["X2"]).lower.tolist() == [1998.0]
     asked = DateReading(name_column="Strain", date_column="collected")
     assert dates_from_table(text, ["a", "b"], asked).lower.tolist() == [2001.5, 2002.0]
+    with pytest.warns(InputWarning, match="'date', 1999 for 'a'; 'collected' has 2001.5 there .*--date"):
+        dates_from_table(text)
+    text = "name\tdate\tnum_date\tyear\na\t2009-XX-XX\t2009.164\t2009\nb\t2009-03-02\t2009.1658\t2009\n"
+    with pytest.warns(
+        InputWarning, match="'date', 2009-XX-XX for 'a'; 'num_date' has 2009.164 there"
+    ) as told:
+        dates_from_table(text, ["a", "b"])
+    assert len(told) == 1, "not of the year, which says less"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        dates_from_table(text.replace("2009-XX-XX", "2009-03-02"), ["b", "a"])
+    text = "accession\tstrain\tdate\tcollected\nX1\ta\t1999\t2001.5\nX2\tb\t1998\t2002\n"
     with pytest.raises(InputError) as error:
         dates_from_table(text, reading=DateReading(date_column="when"))
     assert "collected" in error.value.hint

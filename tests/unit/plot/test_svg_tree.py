@@ -61,6 +61,14 @@ def test_names_that_markup_would_eat():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+def test_names_stay_as_they_are_written(shape):
+    """A code such as H090_695_V10 is no sentence."""
+    names = ("H090_695_V10", "Pan paniscus", "_")
+    shown = texts(tree_svg(dataclasses.replace(caterpillar(3), taxa=names), DrawSettings(shape)))
+    assert set(names) <= set(shown)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_labels_thin_out_rather_than_overlap(shape):
     drawing = draw(uniform_unrooted(3000, np.random.default_rng(1)), DrawSettings(shape))
     names = [text for text in drawing.texts if text.text.startswith("t")]

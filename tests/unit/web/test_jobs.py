@@ -83,6 +83,8 @@ def test_it_outlives_the_page_and_is_found_again(root):
     forgotten = json.loads(record.read_text()) | {"status": None, "ended": None}  # nobody saw the end
     record.write_text(json.dumps(forgotten))
     assert state(later, job.id) == "interrupted"
+    record.write_text(json.dumps(forgotten | {"status": 143}))  # phloem's own, when the machine shuts down
+    assert state(later, job.id) == "interrupted"
     (root / "go").write_text("end")
     assert later.go_on(job.id).words == job.words  # the very same command
     wait_for(lambda: state(later, job.id) == "finished")

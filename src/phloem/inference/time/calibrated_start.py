@@ -20,10 +20,10 @@ TRIES_OF_AGES = 100  # such until one has ages that all densities allow
 
 
 def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
-    """A random tree that obeys all constraints: tips in the middle of their ranges, joining as in a
-    population of the typical size. A partial constraint is a clade drawn from those that it allows.
+    """A random tree that obeys all constraints: tips as starting_tips has them, joining as in a population of
+    the typical size. A partial constraint is a clade drawn from those that it allows.
     InputError where none is found, or none in which ages are possible."""
-    tips, size = model.tip_bounds.mean(axis=1), model.scale.time
+    tips, size = starting_tips(model), model.scale.time
     held = [c for c in model.clades if c.together or c.clock]
     errors: list[InputError] = []
     for _ in range(TRIES):
@@ -45,6 +45,27 @@ def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
         hint="See whether they contradict each other: "
         + ", ".join(text for c in model.clades if (text := c.constraint_text)),
     )
+
+
+def starting_tips(model: TimeModel) -> np.ndarray:
+    """(T,) heights in the middle of the tips' ranges, or lower, of what is below the most that clades around
+    them and the beginning may be. InputError where a tip is too old for one of these."""
+    low, high = model.tip_bounds.T
+    heights = 0.5 * (low + high)
+    for clade in model.clades:
+        if clade.age is None or clade.of_tip:
+            continue
+        most = clade.offset + age_limits(clade.age)[1]
+        own = model.members(clade)
+        if (wrong := np.flatnonzero(own & (low >= most))).size:
+            tip = wrong[np.argmax(low[wrong])]
+            raise InputError(
+                f"no age of '{clade.name}' ({clade.age_text}) is possible: it can be {most:g} at most, and "
+                f"'{model.taxa[tip]}', which is in it, is {low[tip]:g} old at least",
+                hint="Correct the age of the one or of the other.",
+            )
+        heights = np.where(own & (heights >= most), 0.5 * (low + most), heights)
+    return heights
 
 
 def _whole(model: TimeModel, clade: Clade, rng: np.random.Generator) -> np.ndarray:
@@ -80,16 +101,26 @@ def starting_values(model: TimeModel, tree: DatedTree, rate: float | None) -> np
     for prior in model.priors:
         here = model.space.place(prior.block)
         values[here] = possible_numbers(prior.family, values[here])
+    root, oldest = tree.heights[tree.order[-1]], float(tree.heights[: model.n_tips].max())
     for clade in model.clades:
-        if clade.above and (gap := likely_beginning([clade]) - tree.heights[tree.order[-1]]) > 0:
+        if clade.above and (gap := likely_beginning([clade], max(oldest, root)) - root) > 0:
             values[model.space.place(clade.above)] = gap
     return values
 
 
-def likely_beginning(clades: Sequence[Clade]) -> float:
-    """A likely age of the beginning of the process; infinite where it has no density."""
-    found = [clade.offset + likely_age(clade.age) for clade in clades if clade.above and clade.age]
+def likely_beginning(clades: Sequence[Clade], oldest: float) -> float:
+    """A likely age of the beginning of the process, or one that is possible and above the oldest of what must
+    be younger; infinite where it has no density."""
+    found = [_likely_above(clade, oldest) for clade in clades if clade.above and clade.age is not None]
     return min(found, default=np.inf)
+
+
+def _likely_above(clade: Clade, oldest: float) -> float:
+    assert clade.age is not None
+    likely, most = clade.offset + likely_age(clade.age), clade.offset + age_limits(clade.age)[1]
+    if likely > oldest or most <= oldest:
+        return likely
+    return 0.5 * (oldest + most) if most < np.inf else 1.3 * oldest
 
 
 def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[str]) -> DatedTree:
@@ -99,7 +130,8 @@ def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[
     Tips stay. InputError where no ages are possible."""
     known = [clade for clade in clades if clade.age is not None and not clade.above]
     nodes = {clade: ancestor_of(tree, clade, taxa) for clade in known}
-    begins = likely_beginning(clades)
+    least = [clade.offset + age_limits(clade.age)[0] for clade in known if clade.age is not None]
+    begins = likely_beginning(clades, max([float(tree.heights[: len(taxa)].max()), *least]))
     possible = all(clade.log_density(tree.heights[node]) > -np.inf for clade, node in nodes.items())
     if possible and tree.heights[tree.order[-1]] < begins:
         return tree

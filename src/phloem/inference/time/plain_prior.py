@@ -77,7 +77,8 @@ def _terms(run: Run) -> Iterator[tuple[str, float]]:
     yield _TREE, float(model.tree_prior.log_density(g, x, parameters.settings))
     yield from (("the branches' rates", value) for value in _of_clocks(run, s))
     for clade, node in zip(model.clades, ancestors):
-        yield "the ages of clades", clade.log_density(heights[node] + model.above(clade, values))
+        age = heights[node] + model.above(clade, values)
+        yield f"the age {age:g} of '{clade.name}' ({clade.age_text})", clade.log_density(age)
     if model.trait is not None:
         tree = traits.Lineage(state.parent[s], state.left[s], state.right[s], state.order[s], heights)
         record = model.trait.record(model.space, model.trait_reference)

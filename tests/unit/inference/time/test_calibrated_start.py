@@ -10,9 +10,15 @@ import pytest
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.uniform import Uniform
+from phloem.density.tree_priors.birth_death_skyline import ORIGIN_GAP
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import structure_of_model
-from phloem.inference.time.calibrated_start import ancestor_of, starting_tree, with_possible_ages
+from phloem.inference.time.calibrated_start import (
+    ancestor_of,
+    starting_tree,
+    starting_values,
+    with_possible_ages,
+)
 from phloem.inference.time.settings import Clade, TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.model.grammar import parse_model
@@ -78,3 +84,30 @@ def test_a_tree_is_drawn_in_which_ages_are_possible():
         found = starting_tree(model, np.random.default_rng(seed))
         ages = [found.heights[ancestor_of(found, clade, TAXA)] for clade in (young, old)]
         assert 1.0 <= ages[0] <= 2.0 and 3.0 <= ages[1] <= 4.0
+
+
+def model_with_tips(bounds, *clades, **more):
+    structure = structure_of_model(parse_model("JC", datatype="dna"), 10)
+    return time_model(structure, TreeModel(clades=clades, **more), TAXA, bounds, float("nan"))
+
+
+@pytest.mark.parametrize("limits", [(0.0, 10.0), (2.1, 10.0)])
+def test_tips_begin_below_what_must_be_older(limits):
+    """Also where all ages of a tip are above a likely one of the origin."""
+    origin = Clade("origin", TAXA, age=Uniform(1.0, 3.0), above=ORIGIN_GAP)
+    bounds = np.zeros((8, 2))
+    bounds[:3] = limits
+    pair = Clade("pair", ("a", "b"), age=Uniform(0.0, 2.5))
+    model = model_with_tips(bounds, origin, pair, prior="fbd")
+    for seed in range(3):
+        found = starting_tree(model, np.random.default_rng(seed))
+        values = starting_values(model, found, None)
+        root = found.heights[found.order[-1]]
+        assert (found.heights[:3] >= limits[0]).all() and found.heights[0] < 2.5
+        assert 1.0 < root + model.above(origin, values) < 3.0
+        assert found.heights[ancestor_of(found, pair, TAXA)] < 2.5
+    bounds[1] = 2.75
+    with pytest.raises(
+        InputError, match=r"no age of 'pair' \(uniform\(0,2.5\)\).* 2.5 at most.*'b'.* 2.75 old"
+    ):
+        starting_tree(model_with_tips(bounds, pair), np.random.default_rng(1))

@@ -108,7 +108,7 @@ export class TreeModel {
 
   // Tips whose name has the text, in drawing order.
   found(text) {
-    const plain = (one) => one.toLowerCase().replaceAll("_", " "); // as names are drawn
+    const plain = (one) => one.toLowerCase().replaceAll("_", " "); // whichever of the two a user types
     const wanted = plain(text.trim());
     if (!wanted) return [];
     const hits = this.names.flatMap((name, x) => (plain(name).includes(wanted) ? [x] : []));

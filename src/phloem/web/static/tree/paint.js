@@ -138,7 +138,7 @@ function name(camera, style, drawn, x, px, py, row) {
 }
 
 export function shown(model, x, most = MOST_SHOWN) {
-  const text = model.title(x).replaceAll("_", " ");
+  const text = model.title(x);
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 

@@ -84,7 +84,7 @@ export class Tanglegram {
     const longest = Math.max(...a.names.map((name) => name.length));
     const room = named ? Math.min(longest * LETTER + 8, pen.width * 0.22) : 4, side = (pen.width - 2 * room) * 0.36;
     const most = Math.max(Math.floor(room / LETTER), 3), pens = [pen, new MirrorPen(pen)];
-    const short = (name) => (name.length > most ? `${name.slice(0, most - 1)}…` : name).replaceAll("_", " ");
+    const short = (name) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
     const style = { theme: this.dark ? "dark" : "light", ink: ink("ink"), quiet: ink("quiet"), mark: ink("mark"), line: 1.3, prune: 0.5, bare: true };
     const cameras = models.map((model, k) => {
       const camera = new Camera(model, "rectangular", side, pen.height);
