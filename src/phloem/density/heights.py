@@ -15,7 +15,7 @@ pass from the tips up gives
 
 A node as old as its anchor, a tip that is an ancestor of all else below, has no coordinate: z = -inf, and
 nothing of it is in (1) and (2). So has a node whose age is fixed, which is its own anchor and bounds those
-of the nodes above it.
+of the nodes above it. An age that can be no less than something has that as its anchor.
 
 Plain functions over arrays (N,) in the order of tree/dated.py, which compiled samplers compile. order: of the
 topology, children before parents; heights may have changed since.
@@ -37,7 +37,7 @@ def set_anchors(left, right, order, heights, anchors):
 
 
 def hold_height(parent, x, height, anchors):
-    """Where node x has a fixed height, it is its own anchor, and no node above it has a lower one."""
+    """Where node x has a fixed height, or a least one, that is its anchor; none above it has a lower one."""
     while x >= 0 and anchors[x] < height:
         anchors[x] = height
         x = parent[x]
@@ -48,7 +48,7 @@ def to_ratios(left, parent, heights, anchors, z):
     for x in range(heights.shape[0]):
         if left[x] < 0:
             z[x] = 0.0
-        elif heights[x] == anchors[x]:
+        elif heights[x] <= anchors[x]:
             z[x] = -math.inf
         elif parent[x] < 0:
             z[x] = math.log(heights[x] - anchors[x])

@@ -158,6 +158,8 @@ def density_at(run, y, which, lengths):
     total = from_coordinates.py_func(run.data.blocks, np.ones(99, np.uint8), y[first:], state.values[s])
     anchors, own = np.zeros(n), (state.left[s], state.parent[s], state.order[s])
     heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], anchors)
+    for ancestor, least in zip(run.scratch.ancestors, run.data.calibrations.least):
+        heights.hold_height(own[1], ancestor, least, anchors)
     total += heights.from_ratios(*own, anchors, y[:n], state.heights[s])
     state.order[s] = np.argsort(state.heights[s], kind="stable")
     clock = run.data.clock

@@ -90,6 +90,28 @@ def held_anchors(tree, held):
     return anchors
 
 
+def test_an_age_that_can_be_no_less_stays_above_that():
+    """Whatever its coordinate; the nodes around it, too, come back to where they were."""
+    tree = TREES[3]
+    x = int(tree.order[-2])
+    least = 0.5 * (anchors_of(tree)[x] + tree.heights[x])
+    anchors = anchors_of(tree)
+    heights.hold_height(tree.parent, x, least, anchors)
+    z = coordinates(tree, anchors)
+    t, log_jacobian = from_coordinates(tree, anchors, z)
+    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
+    inner = np.arange(tree.n_tips, len(t))
+    ends = [
+        [from_coordinates(tree, anchors, z + e)[0][inner] for e in (s, -s)] for s in 1e-6 * np.eye(len(t))
+    ]
+    square = np.array([(a - b) / 2e-6 for a, b in ends])[inner]
+    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
+    low = z.copy()
+    low[x] = -20.0
+    assert from_coordinates(tree, anchors, low)[0][x] >= least
+    assert from_coordinates(tree, anchors_of(tree), low)[0][x] < least, "the control"
+
+
 @pytest.mark.parametrize(("case", "fixed"), [(with_ancestors, False), (with_fixed, True)])
 def test_a_node_as_old_as_a_tip_below_it_or_of_a_fixed_age_has_no_coordinate(case, fixed):
     tree, held = case(TREES[3])

@@ -10,7 +10,9 @@ import numpy as np
 from phloem.density.calibrations import APART, FREE, IN, OUT, TOGETHER, Calibrations
 from phloem.density.space import Block, Space
 from phloem.density.terms.compiled.dispatch import PriorTable, block_table
+from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.term import BlockPrior
+from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
 from phloem.inference.time.settings import Clade
 
@@ -31,6 +33,7 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
         above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
         dated=np.array(dated, np.uint8),
         stem=np.array([c.stem for c in clades], np.uint8),
+        least=np.array([_least(c) for c in clades], np.float64),
     )
     ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
     own = [(c.name, c.age) for c in clades if c.age is not None and not isinstance(c.age, float)]
@@ -41,6 +44,14 @@ def _kinds(clade: Clade, taxa: tuple[str, ...]) -> np.ndarray:
     """(T,) of Calibrations.member."""
     inside = np.isin(np.array(taxa), clade.taxa)
     return IN * inside + OUT * (np.isin(np.array(taxa), clade.outside) if clade.outside else ~inside)
+
+
+def _least(clade: Clade) -> float:
+    """Of Calibrations."""
+    if clade.age is None or isinstance(clade.age, float) or clade.above or clade.of_tip:
+        return -np.inf
+    lower = clade.age.lower if isinstance(clade.age, Uniform | LogUniform) else 0.0
+    return clade.offset + max(lower, 0.0)
 
 
 def _wanted(clade: Clade) -> int:

@@ -101,7 +101,8 @@ def set_scales(data, state, scratch, which):
 
 @uncounted
 def set_heights(data, state, scratch):
-    """Coordinates of the accepted heights, those of fixed ages anchors, into scratch.y."""
+    """Coordinates of the accepted heights into scratch.y; fixed ages are anchors, and so is the least that a
+    density allows: no trajectory leaves its range there."""
     old, known, y = state.slot[0], data.calibrations, scratch.y
     parent, left, right, order = state.parent[old], state.left[old], state.right[old], state.order[old]
     set_anchors(left, right, order, state.heights[old], scratch.anchors)
@@ -109,6 +110,7 @@ def set_heights(data, state, scratch):
     for c in range(known.fixed.shape[0]):
         if known.fixed[c] == known.fixed[c]:
             hold_height(parent, scratch.ancestors[c], known.fixed[c], scratch.anchors)
+        hold_height(parent, scratch.ancestors[c], known.least[c], scratch.anchors)
     to_ratios(left, parent, state.heights[old], scratch.anchors, y[: parent.shape[0]])
 
 
