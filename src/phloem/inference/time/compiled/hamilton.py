@@ -101,15 +101,13 @@ def set_scales(data, state, scratch, which):
 
 @uncounted
 def set_heights(data, state, scratch):
-    """Coordinates of the accepted heights into scratch.y; fixed ages are anchors, and so is the least that a
-    density allows: no trajectory leaves its range there."""
+    """Coordinates of the accepted heights, fixed and least ages anchors, into scratch.y."""
     old, known, y = state.slot[0], data.calibrations, scratch.y
     parent, left, right, order = state.parent[old], state.left[old], state.right[old], state.order[old]
     set_anchors(left, right, order, state.heights[old], scratch.anchors)
     set_ancestors(left, right, order, known, data.n_tips, scratch.counts, scratch.ancestors)
     for c in range(known.fixed.shape[0]):
-        if known.fixed[c] == known.fixed[c]:
-            hold_height(parent, scratch.ancestors[c], known.fixed[c], scratch.anchors)
+        hold_height(parent, scratch.ancestors[c], known.fixed[c], scratch.anchors)  # nan holds none
         hold_height(parent, scratch.ancestors[c], known.least[c], scratch.anchors)
     to_ratios(left, parent, state.heights[old], scratch.anchors, y[: parent.shape[0]])
 
