@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,9 @@ CONFINED = {
 }
 
 
-def imported_modules(path: Path) -> list[str]:
-    names = []
+@cache
+def imported_modules(path: Path) -> tuple[str, ...]:
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
@@ -100,7 +102,7 @@ def imported_modules(path: Path) -> list[str]:
             names.append(node.module)
             if node.module == "phloem":
                 names += [f"phloem.{alias.name}" for alias in node.names]
-    return names
+    return tuple(names)
 
 
 def violations(path: Path, source: Path = SOURCE) -> list[str]:

@@ -177,6 +177,7 @@ def test_alpha_and_p_invariable_follow_their_priors():
     assert ks_p_value(samples.numbers[:, 2 + names.index("pinvar")], stats.uniform()) > ACCEPT
 
 
+@pytest.mark.slow
 def test_all_numbers_together_follow_their_priors():
     """By the move of all of them, learnt covariance and all; heated chains have another scale."""
     weights = {"joint_normal": 3, "branch_multiplier": 1}
@@ -278,20 +279,24 @@ def test_swaps_without_their_ratio_are_noticed():
 CONSTRAINTS = ((1, 3), (1, 3, 4))  # of six taxa: 3 ways inside, 3 · 5 trees of the others and the clade
 
 
+OTHERS = ((CONSTRAINTS[:1], 15), (((0, 2, 5),), 9))
+SPLITS = [(CONSTRAINTS, 3), *(pytest.param(*row, marks=pytest.mark.slow) for row in OTHERS)]
+
+
 @pytest.mark.parametrize("move", some([*TOPOLOGY_MOVES, "all"], ["all"]))
-def test_topologies_with_some_splits_are_uniform(move):
+@pytest.mark.parametrize(("constraints", "n_topologies"), SPLITS)
+def test_topologies_with_some_splits_are_uniform(constraints, n_topologies, move):
     weights = TOPOLOGY_MOVES.get(move)
     if move == "tbr":  # alone it cannot leave some of them: tips hang at branches that it does not cut
         weights = {**TOPOLOGY_MOVES["tbr"], "nni": 1}
     taxa = tuple(f"t{i}" for i in range(6))
-    for constraints, n_topologies in (((CONSTRAINTS[0],), 15), (CONSTRAINTS, 3), (((0, 2, 5),), 9)):
-        _, samples = prior_draws(
-            6, 6000, JC, move_weights=weights, sample_every=60, constraints=constraints, n_chains=2
-        )
-        assert topology_p_value(samples, n_topologies) > ACCEPT
-        sides = {frozenset(c) for c in constraints}
-        seen = splits_of(samples, taxa)
-        assert all(any(s in sides or frozenset(range(6)) - s in sides for s in tree) for tree in seen)
+    _, samples = prior_draws(
+        6, 6000, JC, move_weights=weights, sample_every=60, constraints=constraints, n_chains=2
+    )
+    assert topology_p_value(samples, n_topologies) > ACCEPT
+    sides = {frozenset(c) for c in constraints}
+    seen = splits_of(samples, taxa)
+    assert all(any(s in sides or frozenset(range(6)) - s in sides for s in tree) for tree in seen)
 
 
 @pytest.mark.parametrize(
