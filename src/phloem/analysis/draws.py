@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from phloem.analysis.trace_view import Traces, first_used, read_trace_files, read_traces
+from phloem.analysis.trace_view import Traces, read_trace_files, read_traces
 from phloem.errors import InputError
+from phloem.summary.spread import first_used
 from phloem.summary.trace import TraceSummary, trace_summary
 
 

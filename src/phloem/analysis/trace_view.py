@@ -16,7 +16,7 @@ from phloem.inference.mcmc.samples import choices_of
 from phloem.io.input_file import first_bytes, input_stream
 from phloem.io.tree_table import RUN, tree_table
 from phloem.io.trees import HEAD
-from phloem.summary.spread import evenly_spread
+from phloem.summary.spread import evenly_spread, first_used
 from phloem.summary.trace import trace_summary
 
 LEAST_DRAWS = 4  # a run, for a summary
@@ -159,12 +159,6 @@ def thinned_trace(traces: Traces, column: int, most: int) -> list[dict[str, list
         chosen = evenly_spread(0, len(generations), most)
         found.append({"x": generations[chosen].tolist(), "y": values[chosen, column].tolist()})
     return found
-
-
-def first_used(generations: np.ndarray, burn_in: float, tuning: int) -> int:
-    """Index of the first sample that summaries use: after a share of them, and after the generations during
-    which moves adapt. As inference.mcmc.convergence.kept."""
-    return max(int(burn_in * len(generations)), int(np.searchsorted(generations, tuning, side="right")))
 
 
 def running_means(

@@ -13,6 +13,7 @@ from phloem.inference.mcmc.samples import Samples, choices_of
 from phloem.inference.mcmc.settings import Convergence
 from phloem.inference.mcmc.undefined import undefined_warnings
 from phloem.summary.splits import SplitTable, split_frequency_deviation, split_table
+from phloem.summary.spread import first_used
 from phloem.summary.trace import mixing
 
 # Have the runs found the same distribution, and enough of it? Topologies count as much as numbers.
@@ -60,7 +61,7 @@ def looks_at(generation: int, check_every: int, end: int) -> bool:
 
 def kept(samples: Samples, burn_in: float, tuning: int) -> int:
     """Index of the first sample that summaries use: after the burn-in fraction, and after the tuning."""
-    return max(int(burn_in * samples.n), int(np.searchsorted(samples.generation, tuning, side="right")))
+    return first_used(samples.generation, burn_in, tuning)
 
 
 def diagnose(

@@ -129,9 +129,8 @@ def message_seconds(ranks: Ranks, times: int = 20) -> float:
     return min(found, default=0.0)
 
 
-ALIKE = (
-    1.25  # times as fast; what else a host does makes processes of one kind differ by as much for a moment
-)
+# Times as fast: what else a host does makes processes of one kind differ by as much for a moment.
+ALIKE = 1.25
 
 
 def measured_speeds(ranks: Ranks, device: str | None = None) -> tuple[float, ...]:
@@ -165,10 +164,9 @@ def _products(on_gpu: bool) -> Callable[[], object]:
 def dealt_cells(work: Sequence[float], size: int, speeds: Sequence[float] = ()) -> tuple[range, ...]:
     """Neighbouring cells for each of so many ranks, one at least; about as much work each, or as much as
     their speeds ask for."""
-    done, ends = np.cumsum(work), [0]
-    shares = np.cumsum(speeds or np.ones(size)) / np.sum(speeds or np.ones(size))
+    done, ends, fast = np.cumsum(work), [0], np.cumsum(speeds or np.ones(size))
     for k in range(1, size):
-        end = int(np.searchsorted(done, done[-1] * shares[k - 1] - 0.5 * work[ends[-1]])) + 1
+        end = int(np.searchsorted(done, done[-1] * fast[k - 1] / fast[-1] - 0.5 * work[ends[-1]])) + 1
         ends.append(min(max(end, ends[-1] + 1), len(work) - size + k))
     return tuple(range(a, b) for a, b in pairwise([*ends, len(work)]))
 
