@@ -57,6 +57,8 @@ PARTS = ("primates-partitions", "fifty-parts")
 
 
 def alignment_of(problem: str) -> Alignment:
+    if problem not in PROBLEMS:
+        return phloem.read_alignment(problem)
     if problem == "primates":
         return phloem.read_alignment(EXAMPLES / "primates.nex")
     if problem == "carnivores-nucleotides":
@@ -78,9 +80,9 @@ def translated(codons: Alignment) -> Alignment:
 
 
 def case(problem: str) -> tuple[list[Alignment], ChainModel]:
-    if problem in PROBLEMS:
+    if problem in PROBLEMS or Path(problem).is_file():
         alignment = alignment_of(problem)
-        model = model_for_alignment(PROBLEMS[problem], alignment)
+        model = model_for_alignment(PROBLEMS.get(problem, "GTR+G4"), alignment)
         return [alignment], structure_of_model(model, alignment.n_sites)
     if problem == "fifty-parts":
         letters, text = alphabet("dna"), "GTR{1,3,1,1,3}+F{0.3,0.2,0.2,0.3}+G4{0.5}"

@@ -141,7 +141,7 @@ def row(what: str, unit: str, one: float, two: float, ratio: float) -> None:
 def chain_rows(here: Ranks, options: argparse.Namespace, until: float) -> None:
     seconds = options.warm_up, options.seconds
     for problem in options.problems:
-        for n_runs in (2, 1):
+        for n_runs in options.runs:
             if time.monotonic() > until:
                 print(f"# not begun after {options.limit:.0f} s: {problem}, {n_runs} run(s)", flush=True)
                 continue
@@ -161,6 +161,7 @@ def main() -> int:
     for name, usual in (("taxa", 200), ("columns", 100_000), ("states", 61), ("calls", 5)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--chains", type=int, default=64, help="of all runs together")
+    parser.add_argument("--runs", type=int, nargs="+", default=(2, 1))
     parser.add_argument("--gpus", type=int, default=2, help="of one process")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a measurement of chains")
     parser.add_argument("--warm-up", type=float, default=60.0, help="seconds at most")

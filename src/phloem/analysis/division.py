@@ -124,6 +124,22 @@ def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Proce
     return Division(there.size, 1, beside, given, slowest, why, bool(there.speeds))
 
 
+# A run of so few chains, with no more steps of a tree each, is slower on two GPUs (docs/gpu.md).
+FEW_CHAINS, FEW_STEPS = 8, 1_000
+
+
+def gpus_of_use(problems: Sequence[Problem], chains: ChainSettings) -> int:
+    """How many of the GPUs of this process its chains are the faster for. Runs have GPUs of their own at no
+    cost; of a run's chains those of small data leave one GPU mostly idle, and only wait for another's."""
+    from phloem.pruning.gpu.step_schedule import tree_steps
+
+    sizes = [(p.tip_codes, p.state_sets.shape[1], p.n_categories) for p in problems]
+    steps = sum(tree_steps(*own, chains.precision) for own in sizes)
+    if chains.n_chains <= FEW_CHAINS and steps <= FEW_STEPS:
+        return min(chains.gpus, chains.n_runs)
+    return chains.gpus
+
+
 def busiest_bytes(division: Division, each: int) -> int:
     """Of the chains of the process that has most. each: chain_bytes of all parts."""
     most = max(len(share.runs) * len(share.chains) for share in division.shares)

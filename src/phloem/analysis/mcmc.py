@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from phloem.analysis.division import Processes, divide
+from phloem.analysis.division import Processes, divide, gpus_of_use
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import ChainInput, chain_input
 from phloem.analysis.mcmc_draws import Drawn, Told
@@ -114,12 +114,10 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
     chains = data.chains(chains)
     _refuse_too_much(chains, len(data.taxa))
     selection = chains_selection(settings, data)
-    device: Device = "gpu" if selection.engine == "gpu" else "cpu"
-    settings = replace(settings, device=device)
-    start = _start(settings, data, chains)
-    here = ranks()
-    where, divided = _divided(chains, data, here, device)
-    selection = replace(selection, reason=selection.reason + divided)
+    settings, on_gpus = _placed(settings, data, selection)
+    start, here = _start(settings, data, chains), ranks()
+    where, divided = _divided(chains, data, here, selection)
+    selection = replace(selection, reason=selection.reason + on_gpus + divided)
     if started is not None:
         started(data, start.origin, selection.reason)
     make_room(prefix, files, settings.redo)
@@ -203,8 +201,8 @@ def _start(settings: McmcSettings, data: ChainInput, chains: ChainSettings) -> C
 def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:
     """Data and models of an analysis, what its chains would start from, and where they would be evaluated."""
     data = chain_input(settings)
-    start = _start(settings, data, settings.chains)
-    return data, start.origin, chains_selection(settings, data).reason
+    start, selection = _start(settings, data, settings.chains), chains_selection(settings, data)
+    return data, start.origin, selection.reason + _placed(settings, data, selection)[1]
 
 
 def _refuse_too_much(chains: ChainSettings, n_taxa: int) -> None:
@@ -259,17 +257,30 @@ def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
 
-def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Device) -> tuple[Where, str]:
-    """How processes, or the GPUs of one, share chains and columns, and that for people."""
+def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, chosen: Selection) -> tuple[Where, str]:
+    """How processes share chains and columns, and that for people."""
+    device: Device = "gpu" if chosen.engine == "gpu" else "cpu"
     if here.size == 1:
-        several = device == "gpu" and chains.gpus > 1
-        return Where(device, here), f"; chains on {chains.gpus} GPUs" if several else ""
+        return Where(device, here), ""
     whole = _whole_columns(chains, data, device)
     measured = message_seconds(here), device == "gpu", whole, measured_speeds(here, device)
     there = Processes(here.size, threads_of(chains, here), *measured)
     division = divide(_problems(data), chains, there)
     where = Where(device, here, division.ranks_a_run, division.ranks_a_chain, there.speeds)
     return where, f"; {division.text(here.how)}"
+
+
+def _placed(settings: McmcSettings, data: ChainInput, selection: Selection) -> tuple[McmcSettings, str]:
+    """With the device chosen, and as many GPUs of one process as make chains faster; and that for people."""
+    settings = replace(settings, device="gpu" if selection.engine == "gpu" else "cpu")
+    asked = settings.chains.gpus
+    if settings.device == "cpu" or asked == 1:
+        return settings, ""
+    used = gpus_of_use(_problems(data), settings.chains)
+    text = f"; chains on {used} GPU{'s' * (used > 1)}"
+    if used < asked:
+        text += f" of {asked}: the few chains of a run take longer on several where data are small"
+    return replace(settings, chains=replace(settings.chains, gpus=used)), text
 
 
 def _whole_columns(chains: ChainSettings, data: ChainInput, device: Device) -> str | None:

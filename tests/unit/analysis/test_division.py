@@ -19,6 +19,7 @@ from phloem.analysis.division import (
     chain_bytes,
     divide,
     divide_dated,
+    gpus_of_use,
 )
 from phloem.data.patterns import site_patterns
 from phloem.inference.mcmc import spread
@@ -64,6 +65,13 @@ def test_columns_are_divided_where_that_saves_more_than_messages_cost(problems):
     many = divide(problems, ONE, Processes(1000, 1, 0.0))
     assert many.busy == n_cells and "idle: asking" in many.text("")
     assert divide(problems, ONE, Processes(4, 64, 0.0)).ranks_a_chain == 1  # threads have all cells at once
+
+
+def test_few_chains_of_small_data_stay_on_one_gpu(problems):
+    """A run's: whole runs have GPUs of their own. The control: more chains, larger data, are on all."""
+    asked = replace(ONE, gpus=4, n_chains=4)
+    assert [gpus_of_use(problems[:1], replace(asked, n_runs=runs)) for runs in (1, 2, 5)] == [1, 2, 4]
+    assert gpus_of_use(problems * 2, asked) == 4 == gpus_of_use(problems[:1], replace(asked, n_chains=9))
 
 
 def test_chains_come_first(problems):

@@ -168,13 +168,10 @@ def _are_small(parts: Sequence[Part], precision: str) -> bool:
     """Whether a chain's parts leave most of a GPU idle, by the steps of its whole tree: then threads with
     chains of their own pay, however few, and so they do where the host has many parts to list. In one launch
     a few chains of large data fill up what others leave, and none waits for another's launch."""
-    from phloem.pruning.gpu.step_schedule import tiling
+    from phloem.pruning.gpu.step_schedule import tree_steps
 
-    steps = 0
-    for part in parts:
-        sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], precision), part.tip_codes.shape
-        steps += 2 * n_tips * -(-n_patterns // sizes.post_tile) * sizes.chunks * len(part.process)
-    return steps <= SMALL_TREE * len(parts)
+    sizes = [(p.tip_codes, p.state_sets.shape[1], len(p.process)) for p in parts]
+    return sum(tree_steps(*own, precision) for own in sizes) <= SMALL_TREE * len(parts)
 
 
 def _group(

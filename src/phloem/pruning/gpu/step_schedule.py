@@ -56,6 +56,12 @@ def tiling(n_states: int, precision: str) -> Tiling:
     return Tiling(width, block, chunks, 32, wide, 16, 5, 4, 8, 4, 2, 0, 128, 4, 64)
 
 
+def tree_steps(tip_codes: np.ndarray, n_states: int, n_categories: int, precision: str) -> int:
+    """Steps of all messages of a tree: how much of a GPU it fills. tip_codes: (T, P)."""
+    sizes, (n_tips, n_patterns) = tiling(n_states, precision), tip_codes.shape
+    return 2 * n_tips * -(-n_patterns // sizes.post_tile) * sizes.chunks * n_categories
+
+
 # Lists of steps for the GPU kernels: which tile, from where, after what. Plain integers, one row a step.
 #
 # The columns are explained at the top of kernels/postorder.py, preorder.py and root.py; post-order lists
