@@ -29,8 +29,8 @@ class Calibrations(NamedTuple):
     asked for. above: (C,) int64, the place of a number that is added to the age before, -1 of none: the gap
     between the root and the beginning of a process. dated: (C,) uint8, whether it is the age of a node of
     every tree, and has a density or is fixed. stem: (C,) uint8, whether the age is that of the node above the
-    common ancestor, where the stem of the clade begins. least: (C,) the least age of a node that a density
-    allows, -inf where there is none."""
+    common ancestor, where the stem of the clade begins. least, most: (C,) ages between which a density
+    allows a node, infinite where there is no end; the fixed one."""
 
     member: np.ndarray
     size: np.ndarray
@@ -41,6 +41,7 @@ class Calibrations(NamedTuple):
     dated: np.ndarray
     stem: np.ndarray
     least: np.ndarray
+    most: np.ndarray
 
 
 def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):

@@ -2,15 +2,15 @@
 
 The anchor a_i of a node is the height of the oldest tip below it. The root has z = log(t - a); another
 internal node z = logit x with x = (t - a) / (t_parent - a), in (0, 1) whatever the other nodes do (Fourment
-and Darling 2019, PeerJ 7:e8272; Ji et al. 2023, Syst. Biol. 72:1136). The map is triangular from the root
-down:
+and Darling 2019, PeerJ 7:e8272; Ji et al. 2023, Syst. Biol. 72:1136). Where an age, the root's too, can be no
+more than something, that stands for t_parent if it is less. The map is triangular from the root down:
 
     log |dt/dz| = z_root + Σ_{i ≠ root} [log(t_parent - a_i) + log x_i + log(1 - x_i)].                   (1)
 
 With g_i = d/dt_i of everything, the terms log(t_parent - a_i) among it, all other heights held fixed, one
 pass from the tips up gives
 
-    G_i = g_i + Σ_{internal children c} x_c G_c,
+    G_i = g_i + Σ_{internal children c below t_i} x_c G_c,
     d/dz_i = x_i (1 - x_i) (t_parent - a_i) G_i + 1 - 2 x_i,   d/dz_root = (t - a) G + 1.                 (2)
 
 A node as old as its anchor, a tip that is an ancestor of all else below, has no coordinate: z = -inf, and
@@ -36,27 +36,34 @@ def set_anchors(left, right, order, heights, anchors):
             anchors[x] = max(anchors[left[x]], anchors[right[x]])
 
 
-def hold_height(parent, x, height, anchors):
-    """Where node x has a fixed height, or a least one, that is its anchor; none above it has a lower one."""
-    while x >= 0 and anchors[x] < height:
-        anchors[x] = height
-        x = parent[x]
+def set_limits(parent, nodes, least, most, anchors, tops):
+    """Of nodes (C,) whose heights are between these (C,), the same where they are fixed: anchors, none above
+    which is lower, and tops (N,), out, infinite elsewhere."""
+    for x in range(tops.shape[0]):
+        tops[x] = math.inf
+    for c in range(nodes.shape[0]):
+        x = nodes[c]
+        tops[x] = min(tops[x], most[c])
+        while x >= 0 and anchors[x] < least[c]:
+            anchors[x] = least[c]
+            x = parent[x]
 
 
-def to_ratios(left, parent, heights, anchors, z):
+def to_ratios(left, parent, heights, anchors, tops, z):
     """z (N,), out: coordinates of internal nodes, 0 of tips."""
     for x in range(heights.shape[0]):
         if left[x] < 0:
             z[x] = 0.0
         elif heights[x] <= anchors[x]:
             z[x] = -math.inf
-        elif parent[x] < 0:
+        elif parent[x] < 0 and tops[x] == math.inf:
             z[x] = math.log(heights[x] - anchors[x])
         else:
-            z[x] = math.log((heights[x] - anchors[x]) / (heights[parent[x]] - heights[x]))
+            top = tops[x] if parent[x] < 0 else min(tops[x], heights[parent[x]])
+            z[x] = math.log((heights[x] - anchors[x]) / (top - heights[x]))
 
 
-def from_ratios(left, parent, order, anchors, z, heights):
+def from_ratios(left, parent, order, anchors, tops, z, heights):
     """heights (N,), out, of internal nodes; returns log |dt/dz| (1). Its terms are multiplied as long as the
     product is far from the largest and smallest numbers: a logarithm costs as much as the rest of a node."""
     total, product = 0.0, 1.0
@@ -66,11 +73,12 @@ def from_ratios(left, parent, order, anchors, z, heights):
             continue
         if z[x] == -math.inf:
             heights[x] = anchors[x]
-        elif parent[x] < 0:
+        elif parent[x] < 0 and tops[x] == math.inf:
             heights[x] = anchors[x] + math.exp(z[x])
             total += z[x]
         else:
-            room = heights[parent[x]] - anchors[x]
+            top = tops[x] if parent[x] < 0 else min(tops[x], heights[parent[x]])
+            room = top - anchors[x]
             small = math.exp(-abs(z[x]))
             share = 1.0 / (1.0 + small) if z[x] >= 0.0 else small / (1.0 + small)
             heights[x] = anchors[x] + share * room
@@ -81,21 +89,22 @@ def from_ratios(left, parent, order, anchors, z, heights):
     return total + math.log(product)
 
 
-def pull_back(left, parent, order, anchors, heights, by_height):
+def pull_back(left, parent, order, anchors, tops, heights, by_height):
     """by_height (N,): d/dt of internal nodes without the Jacobian; changed to d/dz with it (2), 0 of tips."""
     n = order.shape[0]
     for i in range(n):
         x = order[i]
-        if left[x] >= 0 and parent[x] >= 0 and heights[x] != anchors[x]:
+        if left[x] >= 0 and parent[x] >= 0 and heights[x] != anchors[x] and heights[parent[x]] < tops[x]:
             by_height[parent[x]] += 1.0 / (heights[parent[x]] - anchors[x])
     for i in range(n):
         x = order[i]
         if left[x] < 0 or heights[x] == anchors[x]:
             by_height[x] = 0.0
-        elif parent[x] < 0:
+        elif parent[x] < 0 and tops[x] == math.inf:
             by_height[x] = (heights[x] - anchors[x]) * by_height[x] + 1.0
         else:
-            room = heights[parent[x]] - anchors[x]
-            share = (heights[x] - anchors[x]) / room
-            by_height[parent[x]] += share * by_height[x]
-            by_height[x] = share * (heights[parent[x]] - heights[x]) * by_height[x] + 1.0 - 2.0 * share
+            top = tops[x] if parent[x] < 0 else min(tops[x], heights[parent[x]])
+            share = (heights[x] - anchors[x]) / (top - anchors[x])
+            if top < tops[x]:
+                by_height[parent[x]] += share * by_height[x]
+            by_height[x] = share * (top - heights[x]) * by_height[x] + 1.0 - 2.0 * share

@@ -19,6 +19,7 @@ from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
+from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors import constant
 from phloem.density.tree_priors.tree_prior import LEVEL, ORIGIN_GAP, registered
 from phloem.hardware.numba_compile import uncounted
@@ -156,11 +157,11 @@ def density_at(run, y, which, lengths):
     state, s, n, k = run.state, int(run.state.slot[0]), 13, run.model.n_clocks
     first = (1 + k) * n
     total = from_coordinates.py_func(run.data.blocks, np.ones(99, np.uint8), y[first:], state.values[s])
-    anchors, own = np.zeros(n), (state.left[s], state.parent[s], state.order[s])
-    heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], anchors)
-    for ancestor, least in zip(run.scratch.ancestors, run.data.calibrations.least):
-        heights.hold_height(own[1], ancestor, least, anchors)
-    total += heights.from_ratios(*own, anchors, y[:n], state.heights[s])
+    limits, own = np.zeros((2, n)), (state.left[s], state.parent[s], state.order[s])
+    heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], limits[0])
+    known = run.data.calibrations
+    heights.set_limits(own[1], run.scratch.ancestors, known.least, known.most, *limits)
+    total += heights.from_ratios(*own, *limits, y[:n], state.heights[s])
     state.order[s] = np.argsort(state.heights[s], kind="stable")
     clock = run.data.clock
     if which == JOINT:
@@ -198,6 +199,18 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+def test_slopes_where_ages_have_limits():
+    """Of the root, and of a clade's node, whose parent may then be older."""
+    ages = {"abcd": Uniform(0.5, 25.0), TAXA: Uniform(0.0, 80.0)}
+    run = run_of(
+        "ucln", "constant", clades=[Clade("".join(t), tuple(t), True, age=a) for t, a in ages.items()]
+    )
+    assert slope_error(run, JOINT) < 1e-6
+    tops, s = run.scratch.tops, int(run.state.slot[0])
+    nodes, above = np.flatnonzero(np.isfinite(tops)), run.state.parent[s]
+    assert len(nodes) == 2 and any(tops[x] < run.state.heights[s, above[x]] for x in nodes if above[x] >= 0)
 
 
 def test_slopes_where_an_origin_has_a_density():

@@ -28,38 +28,42 @@ TREES = [random_tree(2, RNG), random_tree(3, RNG), random_tree(12, RNG), random_
 every_tree = pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree.n_tips))
 
 
-def anchors_of(tree):
-    anchors = np.zeros(len(tree.heights))
+def limits_of(tree, least=(), most=()):
+    """Anchors and tops, where nodes have ages between ((node, age), …) of each."""
+    anchors, tops = np.zeros((2, len(tree.heights)))
     heights.set_anchors(tree.left, tree.right, tree.order, tree.heights, anchors)
-    return anchors
+    nodes = np.array([x for x, _ in (*least, *most)], np.int64)
+    low = np.array([age for _, age in least] + [-np.inf] * len(most))
+    high = np.array([np.inf] * len(least) + [age for _, age in most])
+    heights.set_limits(tree.parent, nodes, low, high, anchors, tops)
+    return anchors, tops
 
 
-def coordinates(tree, anchors):
-    z = np.zeros(len(anchors))
-    heights.to_ratios(tree.left, tree.parent, tree.heights, anchors, z)
+def coordinates(tree, limits):
+    z = np.zeros(len(tree.heights))
+    heights.to_ratios(tree.left, tree.parent, tree.heights, *limits, z)
     return z
 
 
-def from_coordinates(tree, anchors, z):
+def from_coordinates(tree, limits, z):
     t = tree.heights.copy()
-    return t, heights.from_ratios(tree.left, tree.parent, tree.order, anchors, z, t)
+    return t, heights.from_ratios(tree.left, tree.parent, tree.order, *limits, z, t)
+
+
+def require_jacobian(tree, limits, free):
+    """Heights come back, and the log |dt/dz| of the nodes that are free is that of differences."""
+    z = coordinates(tree, limits)
+    t, log_jacobian = from_coordinates(tree, limits, z)
+    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
+    steps = 1e-6 * np.eye(len(t))[free]
+    ends = [[from_coordinates(tree, limits, z + sign * e)[0][free] for sign in (1, -1)] for e in steps]
+    square = np.array([(a - b) / 2e-6 for a, b in ends])
+    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
 
 
 @every_tree
 def test_round_trip_and_jacobian(tree):
-    anchors = anchors_of(tree)
-    z = coordinates(tree, anchors)
-    t, log_jacobian = from_coordinates(tree, anchors, z)
-    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
-    inner, step = np.arange(tree.n_tips, len(t)), 1e-6
-    square = np.array(
-        [
-            (from_coordinates(tree, anchors, z + e)[0] - from_coordinates(tree, anchors, z - e)[0])[inner]
-            / (2 * step)
-            for e in step * np.eye(len(t))[inner]
-        ]
-    )
-    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
+    require_jacobian(tree, limits_of(tree), np.arange(tree.n_tips, len(tree.heights)))
 
 
 def with_ancestors(tree):
@@ -83,57 +87,53 @@ def with_fixed(tree):
     return tree, [int(low), int(tree.parent[tree.parent[low]]), int(tree.order[-1])]
 
 
-def held_anchors(tree, held):
-    anchors = anchors_of(tree)
-    for x in held:
-        heights.hold_height(tree.parent, x, tree.heights[x], anchors)
-    return anchors
+def between(tree):
+    """Limits of the ages of the root, of a node whose parent is the higher and of one whose parent is not."""
+    inner = [x for x in tree.order if tree.left[x] >= 0 and tree.parent[x] >= 0]
+    high, low = int(inner[-1]), int(inner[3])
+    t, (anchors, _) = tree.heights, limits_of(tree)
+    assert tree.parent[low] != high
+    least = [(high, 0.5 * (anchors[high] + t[high]))]
+    most = [(x, f * t[x]) for x, f in ((high, 1.0 + 1e-4), (low, 50.0), (int(tree.order[-1]), 1.2))]
+    assert most[0][1] < t[tree.parent[high]] and most[1][1] > t[tree.parent[low]]
+    return least, most
 
 
-def test_an_age_that_can_be_no_less_stays_above_that():
+def test_an_age_with_limits_stays_between_them():
     """Whatever its coordinate; the nodes around it, too, come back to where they were."""
     tree = TREES[3]
-    x = int(tree.order[-2])
-    least = 0.5 * (anchors_of(tree)[x] + tree.heights[x])
-    anchors = anchors_of(tree)
-    heights.hold_height(tree.parent, x, least, anchors)
-    z = coordinates(tree, anchors)
-    t, log_jacobian = from_coordinates(tree, anchors, z)
-    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
-    inner = np.arange(tree.n_tips, len(t))
-    ends = [
-        [from_coordinates(tree, anchors, z + e)[0][inner] for e in (s, -s)] for s in 1e-6 * np.eye(len(t))
-    ]
-    square = np.array([(a - b) / 2e-6 for a, b in ends])[inner]
-    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
-    low = z.copy()
-    low[x] = -20.0
-    assert from_coordinates(tree, anchors, low)[0][x] >= least
-    assert from_coordinates(tree, anchors_of(tree), low)[0][x] < least, "the control"
+    least, most = between(tree)
+    limits = limits_of(tree, least, most)
+    require_jacobian(tree, limits, np.arange(tree.n_tips, len(tree.heights)))
+    z, free = coordinates(tree, limits), limits_of(tree)
+    for limit, end, is_out in ((least, -20.0, np.less), (most, 20.0, np.greater)):
+        far = z.copy()
+        for x, _ in limit:
+            far[x] = end
+        nodes, ages = (list(one) for one in zip(*limit))
+        assert not is_out(from_coordinates(tree, limits, far)[0][nodes], ages).any()
+        assert is_out(from_coordinates(tree, free, far)[0][nodes], ages).any(), "the control"
 
 
 @pytest.mark.parametrize(("case", "fixed"), [(with_ancestors, False), (with_fixed, True)])
 def test_a_node_as_old_as_a_tip_below_it_or_of_a_fixed_age_has_no_coordinate(case, fixed):
     tree, held = case(TREES[3])
-    anchors = held_anchors(tree, held) if fixed else anchors_of(tree)
+    ages = [(x, tree.heights[x]) for x in held] if fixed else []
+    limits = limits_of(tree, ages, ages)
     assert len(set(held)) == 3
-    z = coordinates(tree, anchors)
+    z = coordinates(tree, limits)
     assert (z[held] == -np.inf).all() and np.isfinite(np.delete(z, held)).all()
-    t, log_jacobian = from_coordinates(tree, anchors, z)
-    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
+    t = from_coordinates(tree, limits, z)[0]
     assert (t[held] == tree.heights[held]).all()
     free = np.setdiff1d(np.arange(tree.n_tips, len(t)), held)
-    steps = 1e-6 * np.eye(len(t))[free]
-    ends = [[from_coordinates(tree, anchors, z + sign * e)[0] for sign in (1, -1)] for e in steps]
-    square = np.array([(a - b)[free] / 2e-6 for a, b in ends])
-    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
-    slope = weights(tree) * np.cos(tree.heights)
-    heights.pull_back(tree.left, tree.parent, tree.order, anchors, tree.heights, slope)
+    require_jacobian(tree, limits, free)
+    slope, steps = weights(tree) * np.cos(tree.heights), 1e-6 * np.eye(len(t))[free]
+    heights.pull_back(tree.left, tree.parent, tree.order, *limits, tree.heights, slope)
     assert (slope[held] == 0.0).all()
     w = np.where(np.isin(np.arange(len(t)), held), 0.0, weights(tree))
 
     def density(z):
-        own, log = from_coordinates(tree, anchors, z)
+        own, log = from_coordinates(tree, limits, z)
         return w @ np.sin(own) + log
 
     numeric = [(density(z + e) - density(z - e)) / 2e-6 for e in steps]
@@ -158,18 +158,18 @@ def weights(tree):
     return np.random.default_rng(7).normal(size=len(tree.heights))
 
 
-def density_of(tree, anchors, z):
+def density_of(tree, limits, z):
     """Something smooth of the heights, as a density of the coordinates."""
-    t, log_jacobian = from_coordinates(tree, anchors, z)
+    t, log_jacobian = from_coordinates(tree, limits, z)
     return weights(tree) @ np.sin(t) + log_jacobian
 
 
-def slope_error(tree, pull_back):
-    anchors = anchors_of(tree)
-    z, slope = coordinates(tree, anchors), weights(tree) * np.cos(tree.heights)
-    pull_back(tree.left, tree.parent, tree.order, anchors, tree.heights, slope)
+def slope_error(tree, pull_back, limits=None):
+    limits = limits or limits_of(tree)
+    z, slope = coordinates(tree, limits), weights(tree) * np.cos(tree.heights)
+    pull_back(tree.left, tree.parent, tree.order, *limits, tree.heights, slope)
     steps = 1e-6 * np.eye(len(z))[tree.n_tips :]
-    numeric = [(density_of(tree, anchors, z + e) - density_of(tree, anchors, z - e)) / 2e-6 for e in steps]
+    numeric = [(density_of(tree, limits, z + e) - density_of(tree, limits, z - e)) / 2e-6 for e in steps]
     return np.abs(slope[tree.n_tips :] - numeric).max() / np.abs(numeric).max()
 
 
@@ -178,12 +178,24 @@ def test_derivatives(tree):
     assert slope_error(tree, heights.pull_back) < 1e-7
 
 
+def test_derivatives_where_ages_have_limits():
+    tree = TREES[3]
+    limits = limits_of(tree, *between(tree))
+
+    def planted(left, parent, order, anchors, tops, t, slope):  # as if parents bounded all
+        free = np.where(parent < 0, tops, np.inf)
+        heights.pull_back(left, parent, order, anchors, free, t, slope)
+
+    assert slope_error(tree, heights.pull_back, limits) < 1e-7
+    assert slope_error(tree, planted, limits) > 1e-2
+
+
 def test_derivatives_without_the_terms_of_the_jacobian_are_seen():
-    def planted(left, parent, order, anchors, t, slope):
+    def planted(left, parent, order, anchors, tops, t, slope):
         for x in range(len(t)):
             if left[x] >= 0 and parent[x] >= 0:  # drop 1 / (t_parent - a)
                 slope[parent[x]] -= 1.0 / (t[parent[x]] - anchors[x])
-        heights.pull_back(left, parent, order, anchors, t, slope)
+        heights.pull_back(left, parent, order, anchors, tops, t, slope)
 
     assert slope_error(TREES[2], planted) > 1e-2
 

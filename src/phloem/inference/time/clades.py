@@ -24,6 +24,7 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
     """The record of all clades, and the densities of the ages that have one."""
     clades = model.clades
     dated = [c.age is not None and not (c.above or c.stem) and _wanted(c) == TOGETHER for c in clades]
+    limits = np.array([_limits(c) for c in clades], np.float64).reshape(-1, 2)
     record = Calibrations(
         member=np.array([_kinds(c, model.taxa) for c in clades], np.uint8).reshape(-1, model.n_tips),
         size=np.array([len(c.taxa) for c in clades], np.int64),
@@ -33,7 +34,8 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
         above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
         dated=np.array(dated, np.uint8),
         stem=np.array([c.stem for c in clades], np.uint8),
-        least=np.array([_least(c) for c in clades], np.float64),
+        least=limits[:, 0],
+        most=limits[:, 1],
     )
     ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
     own = [(c.name, c.age) for c in clades if c.age is not None and not isinstance(c.age, float)]
@@ -46,12 +48,15 @@ def _kinds(clade: Clade, taxa: tuple[str, ...]) -> np.ndarray:
     return IN * inside + OUT * (np.isin(np.array(taxa), clade.outside) if clade.outside else ~inside)
 
 
-def _least(clade: Clade) -> float:
-    """Of Calibrations."""
-    if clade.age is None or isinstance(clade.age, float) or clade.above or clade.of_tip:
-        return -np.inf
-    lower = clade.age.lower if isinstance(clade.age, Uniform | LogUniform) else 0.0
-    return clade.offset + max(lower, 0.0)
+def _limits(clade: Clade) -> tuple[float, float]:
+    """Calibrations.least and most."""
+    if isinstance(clade.age, float):
+        return clade.age, clade.age
+    if clade.age is None or clade.above or clade.of_tip:
+        return -np.inf, np.inf
+    if not isinstance(clade.age, Uniform | LogUniform):
+        return clade.offset, np.inf
+    return clade.offset + max(clade.age.lower, 0.0), clade.offset + clade.age.upper
 
 
 def _wanted(clade: Clade) -> int:

@@ -227,22 +227,22 @@ class TimeState(NamedTuple):
 
 
 class TimeScratch(NamedTuple):
-    """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips below;
-    moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors (N,). y, momentum,
-    slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the likelihood's. of_cells (L', 1
-    + N + e): log-likelihoods and derivatives by the lengths of their clock and by the model's numbers, as
-    last asked for. by_length (K, N): the likelihood's derivatives. by_height (N,), by_deviation (K, N),
-    by_value (n,): derivatives. counts (2, N), ancestors (C,) int64; ages (C,): of calibrations. dated (C,),
-    pieces (3N,) int64: as Genealogy has them. edges, stack (N,) int64, spots (N,): of moves. room: (max(n,
-    8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,) what was
-    evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked: what the
-    caller is to find, see above. power: (2,) of the likelihood, 1 but for stepping stones and heated chains,
-    and of the prior, 1 but for these. parsimony: the characters, for moves that it guides. trait: messages of
-    the trait, by state.slot. there: (F, ROW) int64 rows of the device's forests
-    (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,) whether
-    the model of the proposal asked for last is another than the accepted one. ancestral: table of
-    ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
-    (sequences.Walk). field: of the tree prior's sizes."""
+    """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips
+    below; moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors, tops:
+    (N,). y, momentum, slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the
+    likelihood's. of_cells (L', 1 + N + e): log-likelihoods and derivatives by the lengths of their clock
+    and by the model's numbers, as last asked for. by_length (K, N): the likelihood's derivatives. by_height
+    (N,), by_value (n,), by_deviation (K, N): derivatives. counts (2, N), ancestors (C,) int64; ages (C,):
+    of calibrations. dated (C,), pieces (3N,) int64: as Genealogy has them. edges, stack (N,) int64, spots
+    (N,): of moves. room: (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its
+    eigensystem. last: (3,) what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending:
+    what is under way, asked: what the caller is to find, see above. power: (2,) of the likelihood, 1 but
+    for stepping stones and heated chains, and of the prior, 1 but for these. parsimony: the characters, for
+    moves that it guides. trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the
+    device's forests (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model),
+    others: (P,) whether the model of the proposal asked for last is another than the accepted one.
+    ancestral: table of ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of
+    walks (sequences.Walk). field: of the tree prior's sizes."""
 
     cell: CellScratch
     down: DownScratch
@@ -251,6 +251,7 @@ class TimeScratch(NamedTuple):
     moved: np.ndarray
     engine: np.ndarray
     anchors: np.ndarray
+    tops: np.ndarray
     y: np.ndarray
     momentum: np.ndarray
     slope: np.ndarray

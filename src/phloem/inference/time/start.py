@@ -331,13 +331,9 @@ def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
 
 
 def time_scratch(
-    cells: Cells,
-    data: TimeData,
-    state: TimeState,
-    characters: ParsimonyRoom,
-    ancestral: Memory | CodedMemory | None,
-    field: Field,
-) -> TimeScratch:
+    cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom,
+    ancestral: Memory | CodedMemory | None, field: Field,
+) -> TimeScratch:  # fmt: skip
     """What a run works in."""
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
     keys = np.zeros(n, np.uint64)
@@ -352,6 +348,7 @@ def time_scratch(
         moved=np.zeros(n, np.uint8),
         engine=np.ones((2, e)),
         anchors=np.zeros(n),
+        tops=np.zeros(n),
         y=vectors[0],
         momentum=vectors[1],
         slope=vectors[2],

@@ -43,7 +43,8 @@ def drift(data, state, scratch, step):
     for _ in range(MOST):
         for x in range(n):
             ahead[x] = y[x] + step * scratch.scale[x] * scratch.momentum[x]
-        from_ratios(state.left[slot], state.parent[slot], state.order[slot], scratch.anchors, ahead, there)
+        tree = state.left[slot], state.parent[slot], state.order[slot]
+        from_ratios(*tree, scratch.anchors, scratch.tops, ahead, there)
         first, when = -1, 1.0
         for x in range(data.n_tips, n):
             if cell_of(field, there[x]) != field.cell[x]:
@@ -110,18 +111,20 @@ def _height(state, scratch, n, time):
     for j in range(n - 1, -1, -1):
         x = scratch.stack[j]
         velocity, anchor = scratch.scale[x] * scratch.momentum[x], scratch.anchors[x]
-        z = scratch.y[x]
+        z, top = scratch.y[x], scratch.tops[x]
         if z == -math.inf:
             by_parent[j], by_own[j], height = 0.0, 0.0, anchor
-        elif j == n - 1:
+        elif j == n - 1 and top == math.inf:
             by_parent[j], by_own[j] = 0.0, math.exp(z + time * velocity)
             height = anchor + by_own[j]
         else:
             z += time * velocity
-            small, room = math.exp(-abs(z)), height - anchor
-            by_parent[j] = (1.0 if z >= 0.0 else small) / (1.0 + small)
+            below_parent = j < n - 1 and height < top
+            small, room = math.exp(-abs(z)), (height if below_parent else top) - anchor
+            share = (1.0 if z >= 0.0 else small) / (1.0 + small)
+            by_parent[j] = share if below_parent else 0.0
             by_own[j] = room * small / ((1.0 + small) * (1.0 + small))
-            height = anchor + by_parent[j] * room
+            height = anchor + share * room
         slope = by_parent[j] * slope + by_own[j] * velocity
     return height, slope
 

@@ -62,7 +62,7 @@ OUTER, MOST_INNER = 0.15, 100  # a step of the likelihood's force, in scales; an
 
 set_ancestors = uncounted(calibrations.set_ancestors)
 set_anchors = uncounted(heights.set_anchors)
-hold_height = uncounted(heights.hold_height)
+set_limits = uncounted(heights.set_limits)
 to_ratios = uncounted(heights.to_ratios)
 from_ratios = uncounted(heights.from_ratios)
 pull_back = uncounted(heights.pull_back)
@@ -101,15 +101,13 @@ def set_scales(data, state, scratch, which):
 
 @uncounted
 def set_heights(data, state, scratch):
-    """Coordinates of the accepted heights, fixed and least ages anchors, into scratch.y."""
+    """Coordinates of the accepted heights, between limits of ages, into scratch.y."""
     old, known, y = state.slot[0], data.calibrations, scratch.y
     parent, left, right, order = state.parent[old], state.left[old], state.right[old], state.order[old]
     set_anchors(left, right, order, state.heights[old], scratch.anchors)
     set_ancestors(left, right, order, known, data.n_tips, scratch.counts, scratch.ancestors)
-    for c in range(known.fixed.shape[0]):
-        hold_height(parent, scratch.ancestors[c], known.fixed[c], scratch.anchors)  # nan holds none
-        hold_height(parent, scratch.ancestors[c], known.least[c], scratch.anchors)
-    to_ratios(left, parent, state.heights[old], scratch.anchors, y[: parent.shape[0]])
+    set_limits(parent, scratch.ancestors, known.least, known.most, scratch.anchors, scratch.tops)
+    to_ratios(left, parent, state.heights[old], scratch.anchors, scratch.tops, y[: parent.shape[0]])
 
 
 @uncounted
@@ -236,7 +234,7 @@ def place(data, state, scratch, which, proposed):
     if which == MODEL:
         return total if total == total else -math.inf
     where = heights_ if proposed else scratch.spots
-    total += from_ratios(left, parent, state.order[new], scratch.anchors, y[:n], where)
+    total += from_ratios(left, parent, state.order[new], scratch.anchors, scratch.tops, y[:n], where)
     if proposed and total > -math.inf:
         possible, deviations, lengths = True, state.deviations[new], state.lengths[new]
         if which == JOINT:
@@ -283,7 +281,8 @@ def add_slopes(data, state, scratch, which):
             for x in range(n):
                 spare[x] = by_height[x]
         slope = scratch.kick if part == 1 else scratch.slope
-        pull_back(state.left[new], parent, state.order[new], scratch.anchors, heights_, by_height)
+        limits = scratch.anchors, scratch.tops
+        pull_back(state.left[new], parent, state.order[new], *limits, heights_, by_height)
         for x in range(n):
             slope[x] = by_height[x]
             for c in range(by_deviation.shape[0]):
