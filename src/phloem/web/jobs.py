@@ -286,6 +286,7 @@ def told(jobs: Jobs, job: Job) -> dict[str, Any]:
         "kind": job.kind,
         "title": job.of.title,
         "file": job.file,
+        "answers": job.answers,
         "command": job.command,
         "state": state,
         "ahead": jobs.ahead(job) if state == "waiting" else 0,

@@ -1,4 +1,4 @@
-// What a file holds, and what can be done with it.
+// What a file holds, and what can be done with it; or what was done with it, to be done otherwise.
 
 import { fileUrl, get } from "./api.js";
 import { address } from "./app.js";
@@ -9,17 +9,17 @@ import { TreeView } from "./tree/view.js";
 
 const DATA_TYPES = ["dna", "rna", "protein", "codon", "binary", "standard"];
 
-export async function file(place, name) {
+export async function file(place, name, analysis) {
   show(place, el("h1", {}, name), el("p", { class: "quiet", role: "status" }, "Reading …"));
-  const views = [];
+  const views = [], before = analysis && await get(`analyses/${analysis}`);
   const look = async (datatype) => {
     const body = el("div", {});
     show(place, el("h1", {}, name), body);
     try {
       const found = await get("look", { file: name, datatype });
-      if (found.content === "alignment") await alignment(body, name, found, datatype, look, views);
-      else if (found.content === "trees") await trees(body, name, found, views);
-      else if (found.content === "matrix") await matrix(body, name, found, views);
+      if (found.content === "alignment") await alignment(body, name, found, datatype, look, views, before);
+      else if (found.content === "trees") await trees(body, name, found, views, before);
+      else if (found.content === "matrix") await matrix(body, name, found, views, before);
       else if (found.content === "partitions") partitions(body, found);
       else table_(body, name, found);
     } catch (error) {
@@ -27,7 +27,7 @@ export async function file(place, name) {
         el("p", {}, el("a", { href: fileUrl(name) }, "Download the file"), " to mend it, and drop it again."));
     }
   };
-  await look();
+  await look(before?.answers.datatype || undefined);
   return () => views.forEach((view) => view.close());
 }
 
@@ -36,7 +36,7 @@ function warnings(found) {
   return [...found.warnings, ...block].map((text) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "), text));
 }
 
-async function alignment(body, name, found, datatype, again, views) {
+async function alignment(body, name, found, datatype, again, views, before) {
   const chooser = el("select", { id: "as", onchange: () => again(chooser.value || undefined) },
     el("option", { value: "" }, found.guessed || datatype ? "guess" : "as the file says"),
     DATA_TYPES.map((one) => el("option", { value: one, selected: one === datatype }, one)));
@@ -46,13 +46,13 @@ async function alignment(body, name, found, datatype, again, views) {
   const form = el("section", {});
   if (found.parts.length) {
     show(body, warnings(found), alignmentFacts(found), parts(found), missing(found), identical(found), form);
-    return analysisForm(form, name, found);
+    return analysisForm(form, name, found, datatype, before);
   }
   show(body, warnings(found), el("div", { class: "columns" },
     el("div", {}, alignmentFacts(found), el("div", { class: "row" }, el("label", { for: "as" }, "Read as"), chooser),
       missing(found), identical(found)),
     picture), quick, form);
-  analysisForm(form, name, found, datatype);
+  analysisForm(form, name, found, datatype, before);
   overview(picture, name, found, datatype).catch((error) => picture.append(trouble(error)));
   await firstTree(quick, name, datatype, found, views);
 }
@@ -102,18 +102,18 @@ async function firstTree(quick, name, datatype, found, views) {
   }
 }
 
-async function matrix(body, name, found, views) {
+async function matrix(body, name, found, views, before) {
   const quick = el("section", {}), form = el("section", {});
   show(body, warnings(found), facts([["Distance matrix of", `${number(found.taxa)} taxa`]]), quick, form);
-  analysisForm(form, name, found);
+  analysisForm(form, name, found, undefined, before);
   await firstTree(quick, name, undefined, found, views);
 }
 
-async function trees(body, name, found, views) {
+async function trees(body, name, found, views, before) {
   const picture = el("section", {}), form = el("section", {});
   show(body, warnings(found), facts([["Trees", number(found.trees)], ["Taxa", number(found.taxa)]]), picture,
     el("p", {}, el("a", { class: "button", href: address("tree", name) }, "Tree on a page of its own")), form);
-  analysisForm(form, name, found).catch((error) => show(form, trouble(error)));
+  analysisForm(form, name, found, undefined, before).catch((error) => show(form, trouble(error)));
   views.push(new TreeView(picture, await get("tree", { file: name }), { file: name, height: 420 }));
 }
 

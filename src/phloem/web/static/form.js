@@ -14,19 +14,22 @@ const DATED = ["date", "time"]; // before which the clock is looked at
 let wanted = new AbortController(); // the forecast that is asked for now
 addEventListener("hashchange", () => wanted.abort());
 
-export async function analysisForm(place, name, found, datatype) {
+// before: an analysis whose answers the questions begin with.
+export async function analysisForm(place, name, found, datatype, before) {
   const [kinds, folder] = await Promise.all([get("kinds"), get("folder")]);
   const fitting = kinds.filter((kind) => kind.takes.includes(found.content) && (kind.name === "block" ? found.has_block
     : found.datatype !== "mixed" || takesParts(kind)));
   const body = el("div", {});
   const choose = (kind) => {
     for (const one of cards.children) one.setAttribute("aria-pressed", String(one.dataset.kind === kind.name));
-    questions(body, kind, name, found, folder, datatype);
+    questions(body, kind, name, found, folder, datatype, kind.name === before?.kind ? before.answers : {});
   };
   const cards = el("div", { class: "cards" }, fitting.map((kind) => el("button", {
     type: "button", "aria-pressed": "false", "data-kind": kind.name, onclick: () => choose(kind),
   }, el("b", {}, kind.title), el("span", {}, kind.plain))));
   show(place, el("h2", {}, "Analyse"), cards, body);
+  const same = fitting.find((kind) => kind.name === before?.kind);
+  if (same) choose(same), body.scrollIntoView();
 }
 
 // Whether it reads parts, each with the usual model of its kind.
@@ -35,8 +38,10 @@ function takesParts(kind) {
   return asked("partitions") && !asked("model")?.required;
 }
 
-function questions(body, kind, name, found, folder, datatype) {
-  const fields = kind.questions.map((one) => field(fitted(one, kind, found, datesOf(name, folder)), folder, datatype));
+function questions(body, kind, name, found, folder, datatype, given) {
+  const asking = kind.questions.map((one) => fitted(one, kind, found, datesOf(name, folder)));
+  const fields = asking.map((one) => field({ ...one, usual: given[one.option] ?? one.usual }, folder, datatype));
+  const unusual = asking.some((one) => one.further && String(given[one.option] ?? one.usual ?? "") !== String(one.usual ?? ""));
   const answers = () => Object.fromEntries(fields.map((one) => [one.option, one.read()]));
   const line = el("div", {}), forecast = el("div", {}), problem = el("div", {}), clock = el("section", {});
   const asked = () => ({ kind: kind.name, file: name, answers: answers(), usual_model: usualOf(kind, found.datatype) });
@@ -57,7 +62,7 @@ function questions(body, kind, name, found, folder, datatype) {
     event.preventDefault();
     start();
   } }, el("h3", {}, kind.title), el("p", { class: "help" }, kind.plain), clock, arranged(fields.filter((one) => !one.further)),
-  further.length > 0 && el("details", {}, el("summary", {}, "More options"), arranged(further)),
+  further.length > 0 && el("details", { open: unusual }, el("summary", {}, "More options"), arranged(further)),
   el("h3", {}, "The same as a command"), line, forecast, problem, el("div", { class: "row" }, button));
   let turn = 0, before = null;
   const changed = async () => {
@@ -222,7 +227,7 @@ function field(question, folder, datatype) {
     const choices = question.kind === "file" ? filesFor(question, folder) : question.choices;
     input = el("select", { ...described, "data-none": question.none }, choices.map(([value, text]) => el("option", { value, selected: value === (usual ?? "") }, text)));
   } else if (question.kind === "lines") {
-    input = el("textarea", { ...described, rows: "2", spellcheck: "false" });
+    input = el("textarea", { ...described, rows: "2", spellcheck: "false" }, usual ?? "");
   } else if (question.kind === "text") {
     input = el("input", { ...described, value: usual ?? "", list: `${id}-list`, autocomplete: "off", spellcheck: "false",
       placeholder: question.required ? "" : question.choices[0]?.[1] ?? "" });

@@ -74,6 +74,7 @@ function state(place, job, memory, again) {
   const buttons = runs ? [el("button", { type: "button", onclick: act("stop") }, "Stop")] : [
     job.resumes && job.state !== "finished" && el("button", { type: "button", class: "main", onclick: act("go-on") }, "Go on"),
     job.state !== "finished" && el("button", { type: "button", onclick: act("go-on", { anew: true }) }, "Start anew"),
+    el("a", { class: "button", href: address("file", job.file, job.id) }, "Start another with changes"),
     el("a", { class: "button", href: `/api/analyses/${encodeURIComponent(job.id)}/zip`, download: `${job.id}.zip` }, "Download everything (zip)"),
   ];
   const ofStones = memory.record?.log_marginal_likelihood !== undefined; // which have their length from the start
