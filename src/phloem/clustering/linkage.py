@@ -15,6 +15,7 @@ from phloem.clustering.arrays import (
     flat,
     not_finite,
     packed,
+    plain_array,
     refuse_negative,
     require_names,
     require_symmetry,
@@ -109,7 +110,7 @@ def linkage(
     """
     require_choice("method of linkage", method, get_args(LinkageMethod))
     require_count("threads", threads)
-    given = distances.values if isinstance(distances, DistanceMatrix) else distances
+    given = plain_array(distances.values if isinstance(distances, DistanceMatrix) else distances)
     n = taxa_of(given)
     if isinstance(given, np.ndarray) and given.ndim == 2:
         require_symmetry(given)
