@@ -99,6 +99,24 @@ def test_negative_zero_is_read_as_zero(tmp_path):
     assert not np.signbit(read_distance_triangle(tmp_path / "m.phy").entries).any()
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("taxa", [TAXA, ("H sapiens", "P t", "Gorilla_g", "P pygmaeus")])
+def test_rows_over_several_lines_in_every_form(tmp_path, form, taxa):
+    """As dnadist writes them, triangles too; and several matrices, of which one is not chosen silently."""
+    file, wrapped = tmp_path / "m.phy", []
+    for name, row in zip(taxa, FORMS[form]):
+        lines = [row_text(row[k : k + 2]) for k in range(0, max(len(row), 1), 2)]
+        wrapped.append(f"{name:<10}" + "\n          ".join(lines))
+    text = "    4\n" + "\n".join(wrapped) + "\n"
+    file.write_text(text)
+    matrix = read_distance_matrix(file)
+    assert matrix.taxa == taxa and matrix.settings["format"].startswith(f"PHYLIP, {form}")
+    np.testing.assert_array_equal(matrix.values, VALUES)
+    file.write_text(text + text)
+    with pytest.raises(InputError, match="a second matrix begins here"):
+        read_distance_matrix(file)
+
+
 def test_rows_over_several_lines_windows_ends_and_gzip(tmp_path):
     rows = [f"{name} {row_text(row[:2])}\r\n   {row_text(row[2:])}" for name, row in zip(TAXA, VALUES)]
     file = tmp_path / "m.phy.gz"
