@@ -128,7 +128,8 @@ class PhylipText:
     def _gathered(self, cuts: Cut, widths: np.ndarray) -> tuple[list[bytes], Lines]:
         """Rows of the lines that it takes to have at least widths[i] words behind name i."""
         n, lines, text = self.n_taxa, self.lines, self.text
-        names, starts, stops, numbers = [], [], [], []
+        names: list[bytes] = []
+        starts, stops, numbers = [], [], []
         words, several = 0, len(lines) > n
         for k, (start, stop, number) in enumerate(
             zip(lines.starts.tolist(), lines.stops.tolist(), lines.numbers.tolist())
