@@ -39,7 +39,7 @@ from phloem.io.distance_rows import (
     refuse_thousands,
     release,
 )
-from phloem.io.distance_table import LAYOUT, cells_of, is_number, is_table, table_rows
+from phloem.io.distance_table import LAYOUT, is_number, is_table, table_rows, table_taxa
 from phloem.io.input_file import first_bytes, map_input, unpacked_name
 from phloem.io.output_file import replaced_file, replaced_text, write_file
 from phloem.io.source_text import decode, read_source
@@ -95,7 +95,7 @@ def taxa_of_matrix(path: str) -> int:
         return len(_READ_WHOLE[kind][1](path)[1].taxa)
     first, second = _first_lines(path)
     n = announced_taxa(first, path)
-    return len(cells_of(second or first)) - 1 if n is None else n
+    return table_taxa(first, second) if n is None else n
 
 
 def mapped_array(path: str) -> np.ndarray:
@@ -229,7 +229,8 @@ def _table(
 ) -> tuple[list[str], np.ndarray, str]:
     """Taxa, entries and layout of a table."""
     rows = table_rows(data, source)
-    return rows.taxa, fill(rows), "table, decimal commas" if rows.decimal_comma else "table"
+    form = "" if rows.form == "square" else f", {rows.form}"
+    return rows.taxa, fill(rows), f"table{form}{', decimal commas' * rows.decimal_comma}"
 
 
 def _phylip(

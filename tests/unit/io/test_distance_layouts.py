@@ -138,7 +138,7 @@ def test_decimal_commas_in_phylip(tmp_path):
         (";a;b\na;0,0;1.5\nb;1.5;0\n", "decimal points and decimal commas"),
         (";a;b\na;0;1,234\nb;1,234;0\n", "'1,234' may be 1.234 or 1234"),
         (";a;b\na;0;1,2,3\nb;1;0\n", "is no number"),
-        (";a;b\na;0,1\nb;1;0\n", "1 distances where 2 belong"),
+        (";a;b;c\na;0,1;2\nb;1;0;3\nc;2;3;0\n", "2 distances where 3 belong"),
         (',a,b\na,"0 1",\nb,1,0\n', "'0 1' is no number"),
     ],
 )
@@ -202,7 +202,7 @@ def test_lines_that_are_blank_to_python_alone(tmp_path, blank):
 NEXUS = """#NEXUS
 begin taxa; dimensions ntax=3; taxlabels 'a b' b c; end;
 begin distances;
- format triangle={triangle} {diagonal} {labels} missing=?;
+ format triangle={triangle} {labels} {diagonal} missing=?;
  matrix [1]
 {rows} ;
 end;
@@ -219,8 +219,8 @@ def nexus(triangle="lower", diagonal="diagonal", labels="labels"):
     return NEXUS.format(triangle=triangle, diagonal=diagonal, labels=labels, rows="".join(rows))
 
 
-@pytest.mark.parametrize("labels", ["labels", "nolabels"])
-@pytest.mark.parametrize("diagonal", ["diagonal", "nodiagonal"])
+@pytest.mark.parametrize("labels", ["labels", "nolabels", "no labels", "labels=no"])
+@pytest.mark.parametrize("diagonal", ["diagonal", "nodiagonal", "no diagonal"])
 @pytest.mark.parametrize("triangle", ["lower", "upper", "both"])
 def test_distances_of_nexus(tmp_path, triangle, diagonal, labels):
     diagonal = "diagonal" if triangle == "both" else diagonal
