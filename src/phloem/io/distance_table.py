@@ -41,12 +41,12 @@ def is_table(first: str, second: str) -> bool:
 
     An alignment's "3 4" and its sequences of digits are none.
     """
-    names, row = cells_of(first), cells_of(second, _separator(first))
+    names, row = cells_of(first), cells_of(second, separator_of(first))
     if len(names) < 2 or not row or all(is_number(cell) for cell in names) or first[:1] in "#>":
         return False
-    if not all(is_number(cell) or _lacks(cell) for cell in row[1:]):
+    if not all(is_number(cell) or lacks(cell) for cell in row[1:]):
         return False
-    if _separator(first) != _BLANKS and len(row) - len(names) in (0, 1):
+    if separator_of(first) != _BLANKS and len(row) - len(names) in (0, 1):
         return True
     return row[0].strip() in names and len(row) <= len(names) + 1
 
@@ -54,14 +54,14 @@ def is_table(first: str, second: str) -> bool:
 def cells_of(line: str, separator: str | None = None) -> list[str]:
     """The cells of a line, however they are separated; none where its quotes are wrong."""
     try:
-        return _split(line, separator or _separator(line))
+        return _split(line, separator or separator_of(line))
     except csv.Error:
         return []
 
 
 def table_taxa(first: str, second: str) -> int:
     """The taxa of a table by its first two lines."""
-    names, row = cells_of(first), cells_of(second or first, _separator(first))
+    names, row = cells_of(first), cells_of(second or first, separator_of(first))
     whole = len(row) - len(names) in (0, 1)
     return len(row) - 1 if whole else len(names) - (names[0] not in row[:1])
 
@@ -119,7 +119,7 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
     raw = bytes(text[lines.starts[0] : lines.stops[0]])
     encoding = encoding_of([raw + b"\n"])
     header, first = raw.decode(encoding), int(lines.numbers[0])
-    table = Table(text, lines[1:], _separator(header), encoding, source)
+    table = Table(text, lines[1:], separator_of(header), encoding, source)
     taxa, without = _taxa(table.cells(header, first), table)
     rows = table.rows
     begins, quotes, commas = np.empty(len(rows), np.int64), False, False
@@ -159,16 +159,16 @@ def _form(table: Table, without: int) -> tuple[Form, bool]:
     if without:
         return "lower", True
     first, last = ([*table.numbers(i), *[""] * n][:n] for i in (0, n - 1))
-    if all(map(_lacks, first[1:])) and not all(map(_lacks, last[:-1])):
-        bare = _lacks(first[0])
+    if all(map(lacks, first[1:])) and not all(map(lacks, last[:-1])):
+        bare = lacks(first[0])
         return "lower" if bare else "lower with diagonal", bare
-    if all(map(_lacks, last[:-1])) and not all(map(_lacks, first[1:])):
-        bare = _lacks(last[-1])
+    if all(map(lacks, last[:-1])) and not all(map(lacks, first[1:])):
+        bare = lacks(last[-1])
         return "upper" if bare else "upper with diagonal", bare
-    return "square", _lacks(first[0]) and _lacks(last[-1])
+    return "square", lacks(first[0]) and lacks(last[-1])
 
 
-def _lacks(cell: str) -> bool:
+def lacks(cell: str) -> bool:
     """Whether a cell holds no distance."""
     return cell.strip().lower() in _LACKING
 
@@ -188,7 +188,7 @@ def _plain(table: Table, form: Form, without: int, commas: bool) -> Callable[[by
         i = taxon[line]
         if form != "square":
             cells = _half(cells, form, i, line, table.source)
-        elif i < len(cells) and _lacks(cells[i]):
+        elif i < len(cells) and lacks(cells[i]):
             cells[i] = "0"
         for cell in cells:
             if len(cell.split()) > 1:
@@ -208,7 +208,7 @@ def _half(cells: list[str], form: Form, i: int, line: int, source: str) -> list[
     else:
         cut = i + ("diagonal" not in form)
         own, other = cells[cut:], cells[:cut]
-    strange = [cell for cell in other if not _lacks(cell)]
+    strange = [cell for cell in other if not lacks(cell)]
     if strange:
         side = "above" if form.startswith("lower") else "below"
         raise LayoutError(
@@ -252,7 +252,7 @@ def _head(table: Table, i: int) -> bytes:
     return bytes(table.text[start : min(int(table.rows.stops[i]), start + NAME_BYTES)])
 
 
-def _separator(header: str) -> str:
+def separator_of(header: str) -> str:
     """Tab, comma or semicolon, whichever there is most of, or blanks where there is none."""
     found = max("\t,;", key=header.count)
     return found if found in header else _BLANKS
