@@ -24,7 +24,7 @@ from phloem.io.distance_rows import (
 
 LAYOUT = "The first row is an empty cell and the names, each further row a name and its distances."
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
-_QUOTED_COMMA = re.compile(rb'"[^",]*,[^",]*"')
+_QUOTED_COMMA = re.compile(rb'"\s*[-+]?(?:\d+,\d*|,\d+)[^",]*"')  # in a cell, not between two of them
 _BETWEEN_BLANKS = re.compile(r'"((?:[^"]|"")*)"|([^\s"]+)')
 _NUMBER = re.compile(r"\s*[-+]?(?:\d+[.,]?\d*|[.,]\d+|inf|nan)(?:e[-+]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 _LACKING = ("", "na", "n/a", "nan", "-", ".", "?", "none", "null")

@@ -291,6 +291,21 @@ def test_half_a_table(tmp_path, form, separator, corner, lacking):
     np.testing.assert_array_equal(matrix.values, VALUES)
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+def test_tables_whose_every_cell_is_quoted(tmp_path, separator):
+    """The commas between them were taken for decimal ones."""
+    rows = [
+        ["", *TAXA][separator == " " :],
+        *([name, *map(str, row)] for name, row in zip(TAXA, VALUES.tolist())),
+    ]
+    (tmp_path / "m.csv").write_text(
+        "".join(separator.join(f'"{cell}"' for cell in row) + "\n" for row in rows)
+    )
+    matrix = read_distance_matrix(tmp_path / "m.csv")
+    assert matrix.taxa == TAXA and matrix.settings["format"] == "table"
+    np.testing.assert_array_equal(matrix.values, VALUES)
+
+
 def test_tables_as_r_prints_and_writes_them(tmp_path):
     """write.table and print of a matrix, print of a dist object, the same in cells; a diagonal left empty."""
     quoted = [f'"{name}"' for name in TAXA]
