@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -143,6 +144,16 @@ def test_negative_paths_are_refused_before_the_bootstrap(files):
     with pytest.raises(InputError, match="--midpoint measures paths"):
         run_distance_analysis(settings, progress=lambda step, *_: seen.append(step))
     assert "bootstrap" not in seen
+
+
+def test_sequences_without_a_nucleotide_have_no_logdet_distance(files):
+    """Their determinants are zero: equal sequences were 'saturated', five substitutions per site apart."""
+    (files / "g.fa").write_text(">a\nACTACTGACT\n>b\nACTACTACTA\n>c\nACTRCTACTA\n")
+    settings = DistanceAnalysisSettings("g.fa", distance="logdet")
+    with pytest.raises(InputError, match="'b' has no G"):
+        run_distance_analysis(settings)
+    with pytest.raises(InputError, match="'b' has no G"):
+        run_distance_analysis(replace(settings, ambiguity="partial", bootstrap=3, method="nj"))
 
 
 def test_a_file_of_no_known_kind_is_told_what_distances_look_like(files):
