@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 from gpu.conftest import LATER
 from phloem.analysis import distance, distance_source
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis
-from phloem.analysis.distance_source import choose_devices
+from phloem.analysis.distance_devices import choose_devices
 from phloem.clustering import device_distances
 from phloem.tree.splits import robinson_foulds
 

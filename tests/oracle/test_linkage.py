@@ -8,13 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import cophenet
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import squareform
 
 import phloem.clustering.linkage as module
+from oracle.path_lengths import path_lengths
 from phloem.clustering import linkage_rounds
 from phloem.clustering.cpu import linkage_single, linkage_square
-from phloem.clustering.linkage import linkage
+from phloem.clustering.linkage import Merges, linkage
 from phloem.clustering.reference.linkage import combine, counting_unit
 from phloem.clustering.reference.linkage import linkage as reference
 from phloem.data.distance_matrix import DistanceTriangle
@@ -318,3 +320,32 @@ def test_counting_unit():
     assert counting_unit(counts.astype(np.float32)) == 0.0
     counts[0, 1] = counts[1, 0] = 1.5
     assert counting_unit(counts) == 0.0
+
+
+@pytest.mark.parametrize("method", ["average", "weighted", "complete", "single", "ward"])
+def test_linkage_matrices_of_scipy_become_trees_and_come_back(method):
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 3, 40):
+        points = rng.integers(0, 4, (n, 3)).astype(float)
+        d = np.linalg.norm(points[:, None] - points, axis=2)
+        given = scipy_linkage(squareform(d), method) if n > 1 else np.zeros((0, 4))
+        merges = Merges.of_linkage_matrix(given)
+        np.testing.assert_allclose(merges.linkage_matrix(), given, rtol=1e-12)
+        tree = merges.tree([str(k) for k in range(n)])
+        if n > 1:
+            np.testing.assert_allclose(path_lengths(tree), squareform(cophenet(given)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([[0, 1, 2, 2], [2, 3, 1, 3]], "row 1 merges at 1, and a node that it merges was made at 2"),
+        ([[0, 1, 2, 2], [1, 3, 3, 3]], "every node once"),
+        ([[0, 4, 2, 2], [1, 3, 3, 3]], "every node once"),
+        ([[0, 1, 2, 2], [2, 3, np.nan, 3]], "row 1 merges at nan"),
+        ([[0, 1, 2]], "no linkage matrix"),
+    ],
+)
+def test_what_is_no_linkage_matrix(rows, message):
+    with pytest.raises(InputError, match=message):
+        Merges.of_linkage_matrix(rows)

@@ -9,8 +9,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from phloem.analysis.distance_devices import JOINING
 from phloem.analysis.distance_source import (
-    JOINING,
     DistanceAnalysisSettings,
     Distances,
     Progress,
@@ -19,6 +19,7 @@ from phloem.analysis.distance_source import (
     source_of,
 )
 from phloem.analysis.draw import at_midpoint, save_picture
+from phloem.analysis.ml_outgroup import outgroup_of
 from phloem.analysis.outputs import write_json
 from phloem.analysis.provenance import provenance
 from phloem.clustering.device_distances import DeviceBands, DeviceMatrix
@@ -32,7 +33,7 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.io.distance_matrix import names_beside, write_distance_matrix, write_rows
 from phloem.io.trees import newick_text, write_trees
 from phloem.plot.drawing import DrawSettings
-from phloem.tree.reroot import root_at_midpoint
+from phloem.tree.reroot import root_at_midpoint, root_at_outgroup
 from phloem.tree.tree import Tree
 
 MATRIX_DIGITS = 9  # of distances written as text
@@ -99,9 +100,7 @@ def run_distance_analysis(
             progress("tree", 0, 0)
         tree = build_tree(matrix, settings, device, overwrite=not settings.cophenetic)
         seconds["tree"] = time.perf_counter() - start
-        at_midpoint = settings.midpoint and settings.method in JOINING and tree.n_tips > 2
-        if at_midpoint:
-            _refuse_negative_paths(tree, settings)
+        root = _root_of(tree, settings)
         if settings.cophenetic and not isinstance(matrix, (DeviceMatrix, DeviceBands)):
             found = cophenetic_correlation(
                 tree, matrix if isinstance(matrix, DistanceTriangle) else matrix.values
@@ -111,8 +110,7 @@ def run_distance_analysis(
             start = time.perf_counter()
             tree = _with_support(tree, source, settings, progress)
             seconds["bootstrap"] = time.perf_counter() - start
-        if at_midpoint:
-            tree = root_at_midpoint(tree)
+        tree = tree if root is None else root(tree)
     result = DistanceAnalysisResult(
         settings=settings,
         taxa=matrix.n_taxa,
@@ -185,8 +183,20 @@ def _with_support(
     return bootstrap_support(tree, source.n_sites, build, settings.bootstrap, settings.seed, told)
 
 
+def _root_of(tree: Tree, settings: DistanceAnalysisSettings) -> Callable[[Tree], Tree] | None:
+    """How the joined tree is to be rooted; InputError where it cannot be, before a long bootstrap."""
+    if settings.outgroup is not None:
+        outgroup = outgroup_of(settings.outgroup, tree.taxa)
+        root_at_outgroup(tree, outgroup)
+        return lambda tree: root_at_outgroup(tree, outgroup)
+    if not settings.midpoint or settings.method not in JOINING or tree.n_tips < 3:
+        return None
+    _refuse_negative_paths(tree, settings)
+    return root_at_midpoint
+
+
 def _refuse_negative_paths(tree: Tree, settings: DistanceAnalysisSettings) -> None:
-    """Before a long bootstrap rather than after it."""
+    """InputError for a tree that has no midpoint."""
     negative = int((tree.lengths[:-1] < 0).sum())
     if negative:
         raise InputError(

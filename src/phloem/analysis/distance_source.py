@@ -9,22 +9,25 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.analysis.distance_devices import (
+    JOINING,
+    DistanceDevices,
+    Method,
+    choose_devices,
+    on_all_devices,
+    tree_seconds,
+)
 from phloem.analysis.draw import check_picture_name
 from phloem.analysis.outputs import STDOUT, check_outputs
 from phloem.analysis.reading import DataOptions, alignment_of
-from phloem.clustering import joining as joining_room
-from phloem.clustering import linkage as linkage_room
 from phloem.clustering.device_distances import (
     DeviceAlignment,
     DeviceBands,
     DeviceMatrix,
-    devices_by_rows,
     distances_in_bands,
-    fits_device,
 )
 from phloem.clustering.distances import (
     distance_seconds,
-    lacking_on_gpu,
     measured_sites,
     pairwise_distances,
     pairwise_triangle,
@@ -37,7 +40,6 @@ from phloem.clustering.settings import (
     DistanceSettings,
     require_bootstrap_time,
     require_memory_for_distances,
-    select_distance_device,
     usual_method,
 )
 from phloem.data.alignment import Alignment, Ambiguity
@@ -45,6 +47,7 @@ from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
 from phloem.hardware.limits import require_threads
 from phloem.hardware.machine import usable_cores
+from phloem.io.alignment import UnknownFormat
 from phloem.io.distance_matrix import (
     is_distance_matrix,
     precision_of,
@@ -52,107 +55,9 @@ from phloem.io.distance_matrix import (
     read_distance_triangle,
     taxa_of_matrix,
 )
+from phloem.io.distance_table import LAYOUT
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import SiteModel
-
-# Where distances and their tree are computed, chosen once for all the work there is.
-
-
-JOINING = ("nj", "bionj", "unj")
-Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
-
-
-@dataclass(frozen=True)
-class DistanceDevices:
-    """distances, tree: "cpu" or "gpu". stays: the matrix goes from one to the other in device memory, of
-    several GPUs where by_rows.
-
-    choices: for each step where it runs and why, for the user.
-    """
-
-    distances: Literal["cpu", "gpu"]
-    tree: Literal["cpu", "gpu"]
-    stays: bool
-    choices: dict[str, object]
-    by_rows: bool = False
-
-
-def tree_seconds(n: int, method: Method) -> float:
-    """Forecast of a tree of n taxa on two cores."""
-    rate = joining_room.CPU_SECONDS if method in JOINING else linkage_room.CPU_SECONDS
-    return rate * n * n
-
-
-def _tree_lacks(method: Method, simultaneous: bool) -> str | None:
-    if method == "nj" or method == "bionj" or method == "unj":
-        return joining_room.lacking_on_gpu(simultaneous)
-    return None
-
-
-def _fits_by_rows(alignment: Alignment, measure: DistanceSettings) -> tuple[bool, str]:
-    """Whether several GPUs hold the matrix together, and the numbers in words."""
-    try:
-        devices, why = devices_by_rows(alignment.n_taxa, np.dtype(measure.precision).itemsize, alignment)
-    except InputError as error:
-        return False, error.message
-    return len(devices) > 1, why
-
-
-def on_all_devices(devices: DistanceDevices, n: int, itemsize: int) -> DistanceDevices:
-    """The same, and which GPUs linkage of a matrix in host memory takes; InputError where it fits none."""
-    if devices.tree == "cpu" or devices.stays:
-        return devices
-    spread, why = devices_by_rows(n, itemsize)
-    tree = f"{devices.choices['tree']}; {why}" if len(spread) > 1 else devices.choices["tree"]
-    return replace(devices, choices=devices.choices | {"tree": tree})
-
-
-def choose_devices(
-    requested: Device,
-    n: int,
-    method: Method | None,
-    alignment: Alignment | None = None,
-    measure: DistanceSettings | None = None,
-    runs: int = 1,
-    keep_matrix: bool = False,
-    simultaneous: bool = False,
-) -> DistanceDevices:
-    """Devices for n taxa; steps that the GPU has are weighed together, times `runs` (bootstrap and all).
-
-    method: of the tree, None for distances alone. alignment, measure: None where the matrix is read.
-    keep_matrix: it is wanted in host memory. simultaneous: joining in rounds. InputError and DeviceError as
-    select_distance_device.
-    """
-    steps: dict[str, tuple[float, str | None]] = {}
-    if alignment is not None and measure is not None:
-        steps["measuring"] = (distance_seconds(alignment, measure), lacking_on_gpu(alignment, measure))
-    if method is not None:
-        steps["tree"] = (tree_seconds(n, method), _tree_lacks(method, simultaneous))
-    total = runs * sum(seconds for seconds, lacking in steps.values() if lacking is None)
-    chosen = {name: select_distance_device(requested, total, lacking) for name, (_, lacking) in steps.items()}
-    choices: dict[str, object] = {name: why for name, (_, why) in chosen.items()}
-    on_gpu = [where == "gpu" for where, _ in chosen.values()]
-    stays, by_rows = False, False
-    if len(steps) == 2 and all(on_gpu) and alignment is not None and measure is not None:
-        fits, numbers = fits_device(alignment, measure, matrices=1 + (method == "bionj"))
-        stays = fits and not keep_matrix and n > 3
-        why = "it is wanted there" if keep_matrix else numbers if not fits else "it is small"
-        choices["matrix"] = "stays in device memory" if stays else f"through host memory: {why}"
-        if not fits and not keep_matrix and method in LINKAGE and method != "single":
-            by_rows, why = _fits_by_rows(alignment, measure)
-            stays = by_rows
-            choices["matrix"] = f"{'stays in device memory' if stays else 'through host memory'}: {why}"
-    return DistanceDevices(
-        distances=chosen["measuring"][0] if "measuring" in chosen else "cpu",
-        tree=chosen["tree"][0] if "tree" in chosen else "cpu",
-        stays=stays,
-        choices=choices,
-        by_rows=by_rows,
-    )
-
-
-# What the distance commands can be told, and what goes together.
-
 
 # Options that say how to measure an alignment, and how to read a matrix.
 _OF_ALIGNMENTS = (
@@ -173,7 +78,8 @@ class DistanceAnalysisSettings(DataOptions):
     with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
     taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
     joining. simultaneous: join mutual best pairs in rounds, which is not the neighbour-joining tree.
-    midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is None.
+    midpoint, outgroup: root the joined tree there, or beside these taxa (between commas). out: file of the
+    tree, or of the matrix where method is None.
     picture: of the tree, circular or not; json: of the record (- is for the caller to print). Files are
     replaced only with redo.
     """
@@ -194,6 +100,7 @@ class DistanceAnalysisSettings(DataOptions):
     negative: NegativeBranches = "keep"
     simultaneous: bool = False
     midpoint: bool = False
+    outgroup: str | None = None
     cophenetic: bool = False
     digits: int | None = None
     out: str | None = None
@@ -233,6 +140,9 @@ def check_options(settings: DistanceAnalysisSettings) -> None:
         raise InputError(f"--tolerance is {settings.tolerance}", hint="It must be zero or more.")
     require_threads(settings.threads)
     check_simultaneous(settings.method, settings.simultaneous)
+    if settings.outgroup is not None and (settings.midpoint or settings.method not in JOINING):
+        told = "with --midpoint" if settings.midpoint else "of a tree that has a root"
+        raise InputError(f"--outgroup {told}", hint="Leave one out; neighbour joining alone takes them.")
     if settings.picture is not None:
         check_picture_name(settings.picture)
     elif settings.circular:
@@ -348,7 +258,15 @@ def source_of(settings: DistanceAnalysisSettings, progress: Progress | None) -> 
 
 def measured_alignment(settings: DistanceAnalysisSettings) -> Alignment:
     """The alignment, partly ambiguous characters kept: the distance decides what they count."""
-    return alignment_of(replace(settings, ambiguity="partial"), undivided=True)
+    try:
+        return alignment_of(replace(settings, ambiguity="partial"), undivided=True)
+    except UnknownFormat as problem:
+        raise InputError(
+            f"{problem.message}, and no distance matrix",
+            file=problem.file,
+            line=problem.line,
+            hint=f"Of sequences: {problem.hint} Of distances: PHYLIP, pairs, or a table. {LAYOUT}",
+        ) from None
 
 
 def _drawn(alignment: Alignment, columns: np.ndarray | None) -> Alignment:

@@ -27,6 +27,7 @@ from phloem.io.alignment import (
 from phloem.io.date_table import read_dates
 from phloem.io.dates import dates_from_names
 from phloem.io.distance_matrix import is_distance_matrix, taxa_of_matrix
+from phloem.io.distance_pairs import is_pairs
 from phloem.io.input_file import first_bytes
 from phloem.io.nexus import is_nexus, read_blocks
 from phloem.io.nexus_names import named_sets
@@ -128,7 +129,7 @@ def content_of(path: str) -> Content:
         return "trees"
     if names_of_list(head):
         return "partitions"
-    if path.lower().endswith((".tsv", ".csv", ".txt")) and _is_narrow(head):
+    if path.lower().endswith((".tsv", ".csv", ".txt")) and _is_narrow(head) and not is_pairs(head):
         return "dates"
     if _is_of_sampler(head):
         hint = "phloem summarize shows it: numbers, effective sample sizes, whether runs agree."

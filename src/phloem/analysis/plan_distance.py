@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.analysis.distance_devices import choose_devices, tree_seconds
 from phloem.analysis.distance_source import (
     DistanceAnalysisSettings,
     check_options,
-    choose_devices,
     distance_settings,
     measured_alignment,
     refuse_options_of_other_inputs,
-    tree_seconds,
 )
 from phloem.clustering.distances import distance_seconds
 from phloem.clustering.settings import forecast_bytes

@@ -123,6 +123,9 @@ def nj(
     midpoint: bool = typer.Option(
         False, "--midpoint", help="Root the tree in the middle of its longest path."
     ),
+    outgroup: str | None = typer.Option(
+        None, help="Root the tree between these taxa, separated by commas, and all others."
+    ),
     bootstrap: int = _BOOTSTRAP,
     seed: int = _SEED,
     cophenetic: bool = _COPHENETIC,

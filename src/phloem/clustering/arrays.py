@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,22 +22,34 @@ from phloem.errors import InputError, NumericalError
 _ALL_ROWS = 64  # so few are all compared with their columns, of more taxa some
 _SOME_ROWS = 16
 _TOLERANCE = 1e-4  # relative: more than rounding in float32
+_TO_ARRAY = "Lists, tables and integers: numpy.asarray(distances, float)."
 _NOTHING = 1e-6  # of the largest distance: what is left of zero by rounding
 
 
+def plain_array(distances: Any) -> Any:
+    """What kernels take of an array of another class (np.matrix, a file mapped by np.memmap), else the same.
+
+    Raises InputError for a masked array: there is no tree without the distances that it hides.
+    """
+    if isinstance(distances, np.ma.MaskedArray):
+        raise InputError("a masked array lacks distances", hint="Give an array that has all of them.")
+    return distances.view(np.ndarray) if isinstance(distances, np.ndarray) else distances
+
+
 def require_square(distances: np.ndarray) -> None:
-    """InputError unless the array is a symmetric (n, n) one of float32 or float64."""
+    """InputError unless the array is a symmetric (n, n) one of float32 or float64, zero on its diagonal."""
     shape, kind = np.shape(distances), getattr(distances, "dtype", type(distances).__name__)
     if kind not in (np.float32, np.float64) or len(shape) != 2 or shape[0] != shape[1]:
         raise InputError(
             f"shape {shape} and type {kind} are no square of distances",
-            hint="Give an array of float32 or float64 with a row and a column for every taxon.",
+            hint=f"Give an array of float32 or float64 with a row and a column for every taxon. {_TO_ARRAY}",
         )
     require_symmetry(distances)
 
 
 def require_symmetry(distances: np.ndarray) -> None:
-    """InputError where d[i, j] and d[j, i] differ by more than rounding, of many taxa in some of the rows.
+    """InputError where d[i, j] and d[j, i] differ by more than rounding, of many taxa in some of the rows,
+    and where a taxon is not at distance zero from itself.
 
     A whole comparison would cost large trees a tenth of their time; half a matrix, or one that is none, shows
     in any row.
@@ -47,6 +59,11 @@ def require_symmetry(distances: np.ndarray) -> None:
     found = first_asymmetry(distances, rows, _TOLERANCE, _NOTHING)
     if found >= 0:
         i, j = divmod(found, n)
+        if i == j:
+            raise InputError(
+                f"the distance of taxon {i} to itself is {distances[i, i]:g}",
+                hint="It must be 0; of similarities, take the distances first (1 - s, or 100 - s).",
+            )
         raise InputError(
             f"the distances are not symmetric: [{i}, {j}] is {distances[i, j]:g} and [{j}, {i}] is "
             f"{distances[j, i]:g}",
@@ -58,10 +75,17 @@ Distances = np.ndarray | DistanceTriangle
 
 
 def require_names(taxa: Sequence[str], n: int) -> None:
-    """InputError unless there is a name for every one of n leaves."""
+    """InputError unless there is a name of its own for every one of n leaves."""
     if isinstance(taxa, str) or len(taxa) != n:
         given = "one text" if isinstance(taxa, str) else f"{len(taxa):,} names"
         raise InputError(f"{given} for {n:,} taxa", hint="Give the taxa of the matrix, in its order.")
+    seen: set[str] = set()
+    for name in taxa:
+        if not isinstance(name, str):
+            raise InputError(f"{name!r} is no name", hint="Names are texts: str(name).")
+        if name in seen:
+            raise InputError(f"the name '{name}' occurs twice", taxon=name, hint="Rename one of the two.")
+        seen.add(name)
 
 
 def taxa_of(distances: Distances) -> int:
@@ -69,13 +93,14 @@ def taxa_of(distances: Distances) -> int:
     if isinstance(distances, DistanceTriangle):
         return distances.n_taxa
     if not isinstance(distances, np.ndarray):
-        raise InputError(f"a {type(distances).__name__} holds no distances", hint="Give a NumPy array.")
+        kind = type(distances).__name__
+        raise InputError(f"a {kind} holds no distances", hint=f"Give a NumPy array. {_TO_ARRAY}")
     shape = distances.shape
     n = shape[0] if len(shape) == 2 else (1 + math.isqrt(1 + 8 * distances.size)) // 2
     if distances.dtype not in (np.float32, np.float64) or shape not in ((n, n), (n * (n - 1) // 2,)):
         raise InputError(
             f"an array of shape {shape} and type {distances.dtype} holds no distances",
-            hint="Give a square, or SciPy's condensed vector, of float32 or float64.",
+            hint=f"Give a square, or SciPy's condensed vector, of float32 or float64. {_TO_ARRAY}",
         )
     return n
 
@@ -87,9 +112,10 @@ def packed(distances: Distances, overwrite: bool, workers: ThreadPoolExecutor) -
     from a condensed vector.
     """
     if isinstance(distances, DistanceTriangle):
-        return distances.entries if overwrite else distances.entries.copy()
+        kept = overwrite and distances.entries.flags.writeable
+        return distances.entries if kept else distances.entries.copy()
     n = taxa_of(distances)
-    if overwrite and distances.ndim == 2 and distances.flags.c_contiguous:
+    if overwrite and distances.ndim == 2 and distances.flags.carray:
         entries = distances.reshape(-1)[: n * (n - 1) // 2]
         forms.pack_square(distances, 0, n, entries)
         return entries

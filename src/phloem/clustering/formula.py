@@ -117,6 +117,8 @@ class Formula:
 def formula_for(alignment: Alignment, settings: DistanceSettings) -> Formula:
     """How counts of this alignment become distances."""
     nucleotides, method = alignment.alphabet.kind in NUCLEOTIDES, settings.method
+    if method == "logdet":
+        _require_every_state(alignment, settings.ambiguity)
     return Formula(
         terms=_terms(alignment, settings) if nucleotides and method not in ("logdet", "ml") else None,
         logdet=method == "logdet",
@@ -135,6 +137,21 @@ def observed_frequencies(alignment: Alignment, ambiguity: Ambiguity = "missing")
         counts += np.bincount(row, minlength=len(counts))
     states = counts @ state_weights(alignment.state_sets, ambiguity)
     return states / states.sum()
+
+
+def _require_every_state(alignment: Alignment, ambiguity: Ambiguity) -> None:
+    """InputError for a sequence that lacks a state: the determinant of its pairs is zero, however alike."""
+    weights = state_weights(alignment.state_sets, ambiguity)
+    for taxon, row in zip(alignment.taxa, alignment.codes):
+        counts = np.bincount(row, minlength=len(weights)) @ weights
+        if counts.any() and not counts.all():
+            lacking = alignment.alphabet.states[int(counts.argmin())]
+            raise InputError(
+                f"logdet needs every nucleotide in every sequence, and '{taxon}' has no {lacking}",
+                file=alignment.source,
+                taxon=taxon,
+                hint="Use another distance, or leave this sequence out.",
+            )
 
 
 def _terms(alignment: Alignment, settings: DistanceSettings) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.clustering.arrays import require_names, require_square
+from phloem.clustering.arrays import plain_array, refuse_negative, require_names, require_square
 from phloem.clustering.cpu import joining as kernels
 from phloem.clustering.settings import REFERENCES, Device, JoiningMethod, select_distance_device
 from phloem.data.distance_matrix import DistanceMatrix
@@ -75,8 +75,8 @@ def neighbour_joining(
 ) -> Joins:
     """Join the pair that minimises the NJ criterion until three clusters are left (reference.joining).
 
-    distances: a DistanceMatrix, or (n, n) symmetric with zero diagonal, float32 or float64, kept in that
-    precision; sums, the criterion and branch lengths are float64.
+    distances: a DistanceMatrix, or (n, n) symmetric with zero diagonal, finite and non-negative, float32 or
+    float64, kept in that precision; sums, the criterion and branch lengths are float64.
     overwrite: work inside `distances` (it is lost).
     The criterion is minimised exactly (to rounding) at every join.
     simultaneous: join all confirmed pairs of a round at once (reference.joining): not the
@@ -87,20 +87,22 @@ def neighbour_joining(
     require_choice("method of joining", method, METHODS)
     check_simultaneous(method, simultaneous)
     require_count("threads", threads)
-    entries = distances.values if isinstance(distances, DistanceMatrix) else distances
+    entries = plain_array(distances.values if isinstance(distances, DistanceMatrix) else distances)
     require_square(entries)
     n = len(entries)
+    if n and entries.min() < 0:
+        refuse_negative(entries)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(entries), 0)
     if joining_device(n, simultaneous, device)[0] == "gpu":
         return on_gpu(entries, method)
-    work = entries if overwrite else entries.copy()
+    work = entries if overwrite and entries.flags.writeable else entries.copy()
     if simultaneous:
         return _in_rounds(work, threads)
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
     pairs, lengths = np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
     last, slots, names, read = kernels.join_all(
-        work, variances, np.arange(n), np.arange(n), np.ones(n), min(0.0, float(work.min())),
+        work, variances, np.arange(n), np.arange(n), np.ones(n), 0.0,
         METHODS.index(method), pairs, lengths,
     )  # fmt: skip
     if not np.all(np.isfinite(lengths)):

@@ -15,6 +15,7 @@ from phloem.clustering.arrays import (
     flat,
     not_finite,
     packed,
+    plain_array,
     refuse_negative,
     require_names,
     require_symmetry,
@@ -24,8 +25,10 @@ from phloem.clustering.cpu import forms, linkage_single, linkage_square
 from phloem.clustering.linkage_rounds import METHODS, LinkageState
 from phloem.clustering.settings import ONE_CALL, Device, LinkageMethod, select_distance_device
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
-from phloem.errors import require_choice, require_count
+from phloem.errors import InputError, require_choice, require_count
 from phloem.tree.tree import Tree
+
+ROUNDING = 1e-9  # relative: how far a linkage matrix may fall from one merge to the next
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,34 @@ class Merges:
             sizes[n + k] = sizes[x] + sizes[y]
         return np.column_stack([joined, self.distance, sizes[n:]])
 
+    @classmethod
+    def of_linkage_matrix(cls, matrix: np.ndarray) -> Merges:
+        """The merges of an array in SciPy's form, whoever made it: fastcluster, ward linkage, a file.
+
+        InputError for an array of another form, and where a merge is closer than one that it rests on.
+        """
+        given = np.asarray(matrix, np.float64)
+        if given.ndim != 2 or given.shape[1] != 4:
+            raise InputError(
+                f"an array of shape {given.shape} is no linkage matrix",
+                hint="Give SciPy's: a row a merge: two nodes, their distance, and leaves below.",
+            )
+        n, whole = len(given) + 1, given[:, :2].astype(np.int64)
+        later = whole >= np.arange(n, 2 * n - 1)[:, None]
+        if len(np.unique(whole)) < 2 * n - 2 or np.any(later | (whole < 0) | (whole != given[:, :2])):
+            raise InputError("the rows do not merge every node once, after it is made", hint="Give SciPy's.")
+        height, smallest = np.concatenate([np.zeros(n), given[:, 2]]), np.arange(2 * n - 1)
+        for k, (x, y) in enumerate(whole.tolist(), n):
+            smallest[k], below = min(smallest[x], smallest[y]), max(height[x], height[y])
+            if not height[k] >= below - ROUNDING * abs(below):
+                raise InputError(
+                    f"row {k - n} merges at {height[k]:g}, and a node that it merges was made at {below:g}",
+                    hint="Centroids and medians make such rows; other linkages make trees with a height.",
+                )
+            height[k] = max(height[k], below)
+        ends = np.sort(smallest[whole], axis=1).reshape(n - 1, 2)
+        return cls(ends[:, 0], ends[:, 1], height[n:])
+
 
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
 CPU_SECONDS = 3e-9  # per entry of a square, two cores
@@ -109,7 +140,7 @@ def linkage(
     """
     require_choice("method of linkage", method, get_args(LinkageMethod))
     require_count("threads", threads)
-    given = distances.values if isinstance(distances, DistanceMatrix) else distances
+    given = plain_array(distances.values if isinstance(distances, DistanceMatrix) else distances)
     n = taxa_of(given)
     if isinstance(given, np.ndarray) and given.ndim == 2:
         require_symmetry(given)

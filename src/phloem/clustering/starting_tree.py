@@ -32,10 +32,16 @@ class StartingTree:
 
 
 def starting_tree(
-    alignment: Alignment, method: StartingMethod = "bionj", shortest: float = SHORTEST
+    alignment: Alignment,
+    method: StartingMethod = "bionj",
+    shortest: float = SHORTEST,
+    *,
+    distances: DistanceSettings | None = None,
 ) -> StartingTree:
-    """The tree of an alignment's own distances (usual_method, pairwise deletion, saturated pairs at 5).
+    """The tree of an alignment's own distances.
 
+    distances: how they are measured; usual_method, pairwise deletion and saturated pairs at 5 where nobody
+    says otherwise.
     Shorter branches, negative ones among them, become `shortest`: at length zero taxa that differ would have
     likelihood zero. Where two sequences have no site in common, and so no distance, the tree is one of few
     changes (parsimony.py); UPGMA raises InputError then.
@@ -43,7 +49,9 @@ def starting_tree(
     require_choice("kind of starting tree", method, get_args(StartingMethod))
     n, cores = alignment.n_taxa, usable_cores()[0]
     precision: Literal["float32", "float64"] = "float64" if n <= _MOST_IN_FLOAT64 else "float32"
-    settings = DistanceSettings(usual_method(alignment.alphabet.kind), precision=precision, threads=cores)
+    settings = distances or DistanceSettings(
+        usual_method(alignment.alphabet.kind), precision=precision, threads=cores
+    )
     try:
         matrix = pairwise_distances(alignment, settings)
     except NoCommonSite as error:

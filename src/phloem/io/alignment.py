@@ -49,6 +49,10 @@ _OTHER_FORMATS = {
 }
 
 
+class UnknownFormat(InputError):
+    """A text in no format that alignments come in."""
+
+
 def read_alignment(
     path: FilePath,
     datatype: str | Alphabet | None = None,
@@ -162,8 +166,13 @@ def read_characters(
         if start.startswith(opening):
             guess, remedy = what.split("; ")
             raise source.error(f"this looks like {guess}", 0, hint=f"{remedy[0].upper()}{remedy[1:]}.")
-    message = "this is neither FASTA, PHYLIP, NEXUS nor Clustal"
-    raise source.error(message, 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'.")
+    raise UnknownFormat(
+        "this is neither FASTA, PHYLIP, NEXUS nor Clustal",
+        file=source.file,
+        line=1,
+        column=1,
+        hint="Start with '>name', 'ntax nchar' or '#NEXUS'.",
+    )
 
 
 def _refuse(option: str | None, name: str, source: SourceText) -> None:

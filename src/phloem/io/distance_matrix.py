@@ -17,9 +17,10 @@ from typing import Literal, TextIO
 import numpy as np
 
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
-from phloem.errors import STANDARD_INPUT, InputError
+from phloem.errors import STANDARD_INPUT, InputError, InputWarning, shown_file
 from phloem.io.distance_mega import distances_of_mega, is_mega
 from phloem.io.distance_nexus import distances_of_nexus, has_distances
+from phloem.io.distance_pairs import distances_of_pairs, is_pairs
 from phloem.io.distance_phylip import (
     READINGS,
     PhylipText,
@@ -39,7 +40,7 @@ from phloem.io.distance_rows import (
     refuse_thousands,
     release,
 )
-from phloem.io.distance_table import LAYOUT, cells_of, is_number, is_table, table_rows
+from phloem.io.distance_table import LAYOUT, is_number, is_table, table_rows, table_taxa
 from phloem.io.input_file import first_bytes, map_input, unpacked_name
 from phloem.io.output_file import replaced_file, replaced_text, write_file
 from phloem.io.source_text import decode, read_source
@@ -50,14 +51,20 @@ _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _BLANKS = " \t\v\f"  # of ASCII; others may be a name
 _NUMPY = b"\x93NUMPY"
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_PERCENTS = (50, 100)
 _NO_NAMES = "A matrix without names can be a .npy file."
-Kind = Literal["npy", "phylip", "table", "nexus", "mega", "other"]
-_READ_WHOLE = {"nexus": ("NEXUS", distances_of_nexus), "mega": ("MEGA", distances_of_mega)}
+Kind = Literal["npy", "phylip", "table", "pairs", "nexus", "mega", "other"]
+_READ_WHOLE = {
+    "nexus": ("NEXUS", distances_of_nexus),
+    "mega": ("MEGA", distances_of_mega),
+    "pairs": ("pairs", distances_of_pairs),
+}
 
 
 def file_kind(path: str) -> Kind:
-    """What an input is: a PHYLIP matrix starts with the number of taxa alone, a table with names, NEXUS with
-    its own, and has a block of distances and none of characters; MEGA's say that they hold distances.
+    """What an input is: a PHYLIP matrix starts with the number of taxa alone, a table with names, a list of
+    pairs with two names and a number or their headings, NEXUS with its own, and has a block of distances and
+    none of characters; MEGA's say that they hold distances.
 
     InputError for numbers in the first line, of which an alignment has two at most.
     """
@@ -68,10 +75,12 @@ def file_kind(path: str) -> Kind:
         return "nexus" if has_distances(first_bytes(path, _HEAD).decode("utf-8", "replace")) else "other"
     if first.lstrip()[:5].lower() == "#mega":
         return "mega" if is_mega(first_bytes(path, _HEAD).decode("utf-8", "replace")) else "other"
-    if path.lower().endswith(_TABLES):
-        return "table"
+    if is_pairs(decode(first_bytes(path, _FIRST), path)):
+        return "pairs"
     if announced_taxa(first, path) is not None:
         return "phylip"
+    if path.lower().endswith(_TABLES):
+        return "table"
     numbers = re.split(r"[\s,;]+", first.strip())
     if len(numbers) > 2 and all(is_number(cell) for cell in numbers):
         raise InputError("numbers without names", file=path, hint=f"{LAYOUT} {_NO_NAMES}")
@@ -95,7 +104,7 @@ def taxa_of_matrix(path: str) -> int:
         return len(_READ_WHOLE[kind][1](path)[1].taxa)
     first, second = _first_lines(path)
     n = announced_taxa(first, path)
-    return len(cells_of(second or first)) - 1 if n is None else n
+    return table_taxa(first, second) if n is None else n
 
 
 def mapped_array(path: str) -> np.ndarray:
@@ -143,8 +152,8 @@ def read_distance_matrix(
     tolerance: float = TOLERANCE,
     progress: Progress | None = None,
 ) -> DistanceMatrix:
-    """Read a square, lower or upper triangular PHYLIP matrix, a CSV or TSV table with names, the DISTANCES
-    block of a NEXUS file, MEGA's distances, or a .npy array.
+    """Read a square, lower or upper triangular PHYLIP matrix, a CSV or TSV table with names, a list of pairs,
+    the DISTANCES block of a NEXUS file, MEGA's distances, or a .npy array.
 
     names: a file with one name a line, for .npy (without it the taxa are called taxon_1 …).
     precision: of the matrix; "auto" is float64 up to 4,096 taxa, float32 beyond.
@@ -220,8 +229,20 @@ def _read(
             taxa, entries, layout = spans.taxa, fill(spans), f"{name}, {spans.form}"
         else:
             taxa, entries, layout = (_table if kind == "table" else _phylip)(data, source, fill)
+    if kind == "pairs" or layout.split(", ")[-1] in ("lower", "upper"):
+        _warn_of_percents(entries, source)
     settings |= {"format": layout, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}
     return DistanceTriangle(tuple(taxa), entries, source, settings)
+
+
+def _warn_of_percents(entries: np.ndarray, source: str) -> None:
+    """A warning where distances, given without those that are zero, look like identities in percent."""
+    if len(entries) > 1 and entries.min() >= _PERCENTS[0] and entries.max() <= _PERCENTS[1]:
+        told = (
+            f"all distances lie between {entries.min():g} and {entries.max():g}, as identities in percent do"
+        )
+        hint = "of these, make distances first (100 - s)"
+        warnings.warn(f"{shown_file(source)}: {told}; {hint}", InputWarning, stacklevel=4)
 
 
 def _table(
@@ -229,7 +250,8 @@ def _table(
 ) -> tuple[list[str], np.ndarray, str]:
     """Taxa, entries and layout of a table."""
     rows = table_rows(data, source)
-    return rows.taxa, fill(rows), "table, decimal commas" if rows.decimal_comma else "table"
+    form = "" if rows.form == "square" else f", {rows.form}"
+    return rows.taxa, fill(rows), f"table{form}{', decimal commas' * rows.decimal_comma}"
 
 
 def _phylip(

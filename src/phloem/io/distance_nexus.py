@@ -65,8 +65,12 @@ def _form(block: Block) -> tuple[Form, bool]:
         raise command.error(f"there is no triangle '{triangle}'", hint="Write lower, upper or both.")
     if command is not None and "interleave" in words and values.get("interleave") != "no":
         raise command.error("distances in several blocks are not read", hint="Write every row at once.")
-    diagonal = "nodiagonal" not in words and values.get("diagonal") != "no"
-    named = "nolabels" not in words and values.get("labels") != "no"
+    refused = {
+        f"no{b}" for before, a, b in zip(["", *words], words, words[1:]) if a == "no" and before != "="
+    }
+    refused |= set(words)  # "no diagonal" is "nodiagonal"; in "labels=no diagonal" it is none
+    diagonal = "nodiagonal" not in refused and values.get("diagonal") != "no"
+    named = "nolabels" not in refused and values.get("labels") != "no"
     return _FORMS[triangle][diagonal], named
 
 

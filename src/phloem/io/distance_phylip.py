@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +11,16 @@ import numpy as np
 from phloem.errors import InputError, count_of
 from phloem.io.cpu import distance_text
 from phloem.io.distance_rows import (
+    MAPPED_LINES,
     NAME_BYTES,
     Form,
     LayoutError,
     Lines,
     RowSpans,
+    columns_of,
     encoding_of,
     points_for_commas,
+    release,
     text_lines,
 )
 
@@ -39,6 +43,8 @@ class Reading:
         return ", ten-column names" * self.ten_columns + ", decimal commas" * self.decimal_comma
 
 
+FORMS: tuple[Form, ...] = ("square", "lower", "lower with diagonal", "upper", "upper with diagonal")
+Cut = Callable[[int], tuple[bytes, int]]
 READINGS = tuple(Reading(ten_columns, comma) for comma in (False, True) for ten_columns in (False, True))
 
 
@@ -66,50 +72,109 @@ class PhylipText:
 
     def rows(self, reading: Reading) -> RowSpans:
         """The rows as a reading has them; LayoutError where it does not fit."""
-        names, rows = self._spans(reading.ten_columns)
+        names, rows, form = self._spans(reading.ten_columns)
         begins, stops = rows.starts, rows.stops
-        counts = [distance_text.count_words(self.text, begins[i], stops[i]) for i in (0, -1)]
-        form = _form(counts[0], counts[1], self.n_taxa, self.source, int(rows.numbers[0]))
+        if form is None:
+            counts = [distance_text.count_words(self.text, begins[i], stops[i]) for i in (0, -1)]
+            form = _form(counts[0], counts[1], self.n_taxa, self.source, int(rows.numbers[0]))
         if not reading.decimal_comma:
             return RowSpans(names, begins, stops, rows.numbers, form)
         if not any(b"," in bytes(self.text[a:b]) for a, b in zip(begins.tolist(), stops.tolist())):
             raise LayoutError("no decimal commas", file=self.source, hint="Write decimal points.")
         return RowSpans(names, begins, stops, rows.numbers, form, points_for_commas(self.source), True)
 
-    def _spans(self, ten_columns: bool) -> tuple[list[str], Lines]:
-        """Names, and where the numbers of every row are; rows of a square may run over several lines."""
-        n, lines = self.n_taxa, self.lines
+    def _spans(self, ten_columns: bool) -> tuple[list[str], Lines, Form | None]:
+        """Names, where the numbers of every row are, and the form, None where every row is a line."""
         width = _COLUMN_BYTES if ten_columns else NAME_BYTES
-        encoding = encoding_of(lines.heads(self.text, width)) if ten_columns else "utf-8"
-        names, starts, stops, numbers = [], [], [], []
-        words, several = n, len(lines) > n
-        heads = lines.heads(self.text, width)
-        for head, start, stop, number in zip(
-            heads, lines.starts.tolist(), lines.stops.tolist(), lines.numbers.tolist()
+        encoding = encoding_of(self.lines.heads(self.text, width)) if ten_columns else "utf-8"
+        cuts = self._cuts(ten_columns, encoding)
+        form: Form | None = None
+        if len(self.lines) == self.n_taxa:
+            names, rows = self._gathered(cuts, np.zeros(self.n_taxa, np.int64))
+        else:
+            names, rows, form = self._over_lines(cuts)
+        if not ten_columns:
+            encoding = encoding_of(name + b" " for name in names)
+        return [name.decode(encoding) for name in names], rows, form
+
+    def _cuts(self, ten_columns: bool, encoding: str) -> Cut:
+        """Takes the name off the line k: its bytes, and where they end."""
+
+        def cut(k: int) -> tuple[bytes, int]:
+            start = int(self.lines.starts[k])
+            width = _COLUMN_BYTES if ten_columns else NAME_BYTES
+            head = bytes(self.text[start : min(int(self.lines.stops[k]), start + width)])
+            found = _columns(head, encoding) if ten_columns else _word(head)
+            if found is None:
+                raise self._no_name(ten_columns, int(self.lines.numbers[k]))
+            return found
+
+        return cut
+
+    def _over_lines(self, cuts: Cut) -> tuple[list[bytes], Lines, Form]:
+        """The same of rows that run over several lines, in the first form whose rows are all complete.
+
+        A square has other numbers of words than a triangle, and a lower triangle begins with a short line.
+        """
+        failed: list[LayoutError] = []
+        for form in FORMS:
+            widths = np.array([columns_of(form, self.n_taxa, i)[1] for i in range(self.n_taxa)])
+            try:
+                return *self._gathered(cuts, widths), form
+            except LayoutError as error:
+                failed.append(error)
+        raise max(failed, key=lambda error: error.line or 0)
+
+    def _gathered(self, cuts: Cut, widths: np.ndarray) -> tuple[list[bytes], Lines]:
+        """Rows of the lines that it takes to have at least widths[i] words behind name i."""
+        n, lines, text = self.n_taxa, self.lines, self.text
+        names: list[bytes] = []
+        starts, stops, numbers = [], [], []
+        words, several = 0, len(lines) > n
+        for k, (start, stop, number) in enumerate(
+            zip(lines.starts.tolist(), lines.stops.tolist(), lines.numbers.tolist())
         ):
-            if words >= n or not several:
-                cut = _columns(head, encoding) if ten_columns else _word(head)
-                if cut is None:
-                    raise self._no_name(ten_columns, number)
-                name, end = cut
+            if k % MAPPED_LINES == 0:
+                release(text)
+            if not names or words >= widths[len(names) - 1]:
+                if len(names) == n:
+                    raise self._beyond(start, stop, number)
+                name, end = cuts(k)
                 words, start = 0, start + end
                 names.append(name)
                 starts.append(start)
                 stops.append(stop)
                 numbers.append(number)
             stops[-1] = stop
-            words += distance_text.count_words(self.text, start, stop) if several else 0
-        if len(names) != n or (several and words != n):
+            words += distance_text.count_words(text, start, stop) if several else 0
+            if several and words > widths[len(names) - 1]:
+                break
+        if len(names) != n or (several and words != widths[-1]):
+            complete = len(names) - bool(words != widths[len(names) - 1])
             raise LayoutError(
-                f"{n:,} taxa announced, {len(names) - (words < n):,} complete rows found",
+                f"{n:,} taxa announced, {complete:,} complete rows found",
                 file=self.source,
                 line=numbers[-1],
-                hint="Rows that run over several lines must be those of a square matrix.",
+                hint="Complete this row, or correct the number of taxa.",
             )
-        rows = Lines(*(np.array(part, np.int64) for part in (starts, stops, numbers)))
-        if not ten_columns:
-            encoding = encoding_of(name + b" " for name in names)
-        return [name.decode(encoding) for name in names], rows
+        return names, Lines(*(np.array(part, np.int64) for part in (starts, stops, numbers)))
+
+    def _beyond(self, start: int, stop: int, number: int) -> InputError:
+        """The error for a line behind the last row; no other reading fits where one more matrix begins."""
+        line = bytes(self.text[start:stop]).decode("utf-8", "replace").strip()
+        if announced_taxa(line, self.source) == self.n_taxa:
+            return InputError(
+                "a second matrix begins here",
+                file=self.source,
+                line=number,
+                hint="Give one matrix a file; of an alignment, --bootstrap makes replicates.",
+            )
+        return LayoutError(
+            f"'{line[:20]}' stands behind the last of {self.n_taxa:,} rows",
+            file=self.source,
+            line=number,
+            hint="Take it out, or correct the number of taxa.",
+        )
 
     def _no_name(self, ten_columns: bool, line: int) -> LayoutError:
         message, hint = f"a name of more than {NAME_BYTES:,} bytes", "Shorten it."

@@ -193,7 +193,7 @@ def _no_number(text: np.ndarray, rows: RowSpans, i: int, wrong: int, source: str
     word = bytes(text[wrong : wrong + 24]).split()[0].decode("utf-8", "replace")
     word = re.split("[,;]", word)[0] or word
     hint = "Distances are decimal numbers; names with blanks take ten columns in PHYLIP, or a table."
-    if word.lower() in ("?", "na", "n/a", "-", "none", "null"):
+    if word.lower() in ("?", "na", "n/a", "nan", "inf", "-", "none", "null"):
         hint = (
             "No method here makes a tree without a distance: leave out one of the two taxa, or estimate it."
         )
@@ -204,6 +204,7 @@ def _no_number(text: np.ndarray, rows: RowSpans, i: int, wrong: int, source: str
 
 Form = Literal["square", "lower", "lower with diagonal", "upper", "upper with diagonal"]
 Progress = Callable[[int, int], None]
+_OF_SIMILARITIES = "It must be 0. Of similarities make distances first: 1 - s, or 100 - s of percents."
 BATCH = 256  # rows read before they are folded
 CHUNK = 16  # rows that a thread reads at a time
 
@@ -271,7 +272,7 @@ def _bad_value(what: int, found: list[float], taxa: list[str], tolerance: float,
     message, hint = {
         1: (f"the distance {cell} is not finite", "Give every distance a number."),
         2: (f"the distance {cell} is negative", "Distances are zero or more."),
-        3: (f"the distance of '{taxa[i]}' to itself (row {i + 1}) is {found[2]:g}", "It must be 0."),
+        3: (f"the distance of '{taxa[i]}' to itself (row {i + 1}) is {found[2]:g}", _OF_SIMILARITIES),
         4: (
             f"the distance {cell} is {found[2]:g}, and {found[3]:g} the other way round",
             f"Make the matrix symmetric; up to {tolerance:g} may differ.",

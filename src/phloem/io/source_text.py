@@ -12,7 +12,8 @@ from phloem.io.input_file import read_input
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.05  # of the bytes of a text
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+_WIDE = (b"\xff\xfe", b"\xfe\xff", *_UTF32)
 _ARCHIVE = b"PK\x03\x04"
 _LOOKED_AT, _MOSTLY = 4096, 0.9  # bytes at the beginning; zeros among every second one, of UTF-16
 
@@ -55,8 +56,8 @@ def read_source(path: str | os.PathLike[str]) -> SourceText:
 
 def decode(data: bytes | bytearray, file: str | None = None) -> str:
     """Bytes to text with `\\n` line ends; binary or empty input is an InputError."""
-    if data.startswith(_UTF16):
-        raise _utf16(file)
+    if data.startswith(_WIDE):
+        raise _wide_text(data, file)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
         raise InputError(
@@ -102,8 +103,12 @@ def _refuse_known(data: bytes | bytearray, file: str | None) -> None:
         raise InputError("this is a zip archive", file=file, hint="Unpack it, and give the file in it.")
     beginning = bytes(data[:_LOOKED_AT])
     if any(part and part.count(0) > _MOSTLY * len(part) for part in (beginning[::2], beginning[1::2])):
-        raise _utf16(file)
+        raise _wide_text(data, file)
 
 
-def _utf16(file: str | None) -> InputError:
-    return InputError("the file is UTF-16 text", file=file, line=1, hint="Save it as UTF-8 or plain ASCII.")
+def _wide_text(data: bytes | bytearray, file: str | None) -> InputError:
+    """The error for text of two or four bytes a character."""
+    beginning = bytes(data[:_LOOKED_AT])
+    four = data.startswith(_UTF32) or beginning.count(0) > len(beginning) / 2
+    told = f"the file is UTF-{32 if four else 16} text"
+    return InputError(told, file=file, line=1, hint="Save it as UTF-8 or plain ASCII.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -143,6 +144,40 @@ def test_negative_paths_are_refused_before_the_bootstrap(files):
     with pytest.raises(InputError, match="--midpoint measures paths"):
         run_distance_analysis(settings, progress=lambda step, *_: seen.append(step))
     assert "bootstrap" not in seen
+
+
+def test_sequences_without_a_nucleotide_have_no_logdet_distance(files):
+    """Their determinants are zero: equal sequences were 'saturated', five substitutions per site apart."""
+    (files / "g.fa").write_text(">a\nACTACTGACT\n>b\nACTACTACTA\n>c\nACTRCTACTA\n")
+    settings = DistanceAnalysisSettings("g.fa", distance="logdet")
+    with pytest.raises(InputError, match="'b' has no G"):
+        run_distance_analysis(settings)
+    with pytest.raises(InputError, match="'b' has no G"):
+        run_distance_analysis(replace(settings, ambiguity="partial", bootstrap=3, method="nj"))
+
+
+def test_a_file_of_no_known_kind_is_told_what_distances_look_like(files):
+    (files / "odd.txt").write_text("# distances\na b 0.5\n")
+    with pytest.raises(InputError, match=r"odd.txt:1: .* and no distance matrix\n.*each further row a name"):
+        run_distance_analysis(DistanceAnalysisSettings("odd.txt", "nj"))
+
+
+def test_an_outgroup_roots_the_joined_tree(files):
+    """Supports stay with their branches; what is no outgroup is told before the bootstrap."""
+    settings = {"alignment": "a.fa", "method": "nj", "bootstrap": 20}
+    free = run_distance_analysis(DistanceAnalysisSettings(**settings)).tree
+    rooted = run_distance_analysis(DistanceAnalysisSettings(**settings, outgroup="d, c")).tree
+    top = rooted.children(rooted.n_nodes - 1).tolist()
+    assert rooted.rooted and {rooted.labels[x] for x in top} == set(free.labels) - {None}
+    assert sorted(rooted.taxa[x] for x in rooted.children(top[0])) in (["a", "b"], ["c", "d"])
+    assert rooted.lengths[top[0]] == rooted.lengths[top[1]]
+    for options, message in (
+        ({"outgroup": "a,c"}, "not a group"), ({"outgroup": "e"}, "no taxon 'e'"),
+        ({"outgroup": "a", "midpoint": True}, "--outgroup with --midpoint"),
+        ({"outgroup": "a", "method": "upgma"}, "--outgroup of a tree that has a root"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            run_distance_analysis(DistanceAnalysisSettings(**(settings | options)))
 
 
 def test_an_unrooted_picture_is_drawn_from_its_midpoint(files):

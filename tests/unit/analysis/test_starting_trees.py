@@ -14,6 +14,9 @@ from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import ChainSettings, McmcSettings, run_mcmc
 from phloem.analysis.mcmc_start import chain_start
 from phloem.cli import build_app
+from phloem.clustering.distances import pairwise_distances
+from phloem.clustering.joining import neighbour_joining
+from phloem.clustering.settings import DistanceSettings
 from phloem.clustering.starting_tree import SHORTEST, starting_tree
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
@@ -45,6 +48,14 @@ def test_starting_trees_have_no_branch_of_length_zero(primates, method):
         assert found.tree.taxa == data.taxa and found.tree.lengths[:-1].min() >= SHORTEST
         assert ("shorter branches" in found.origin) == (data is twins)
         assert found.origin.startswith(method.upper()) and "jc69" in found.origin
+
+
+def test_a_start_from_distances_of_ones_own(primates):
+    settings = DistanceSettings("tn93", shape=0.5, saturated="error")
+    found = starting_tree(primates, "nj", distances=settings)
+    joined = neighbour_joining(pairwise_distances(primates, settings)).tree(primates.taxa)
+    assert "tn93" in found.origin
+    assert np.array_equal(found.tree.lengths[:-1], np.maximum(joined.lengths[:-1], SHORTEST))
 
 
 def test_sequences_without_a_common_site_have_no_clock_like_tree():

@@ -59,6 +59,36 @@ def test_other_arrays_are_refused(make, array):
         make(array)
 
 
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("n", [2, 5, 300])
+def test_what_would_be_read_as_other_distances_is_refused(make, n):
+    """Neighbour joining sums whole rows: similarities, ones on the diagonal, gave a tree without a word."""
+    d, one = distances(n), np.zeros((n, n))
+    one[n // 2, n // 2] = np.nan
+    for wrong in (np.exp(-d), d + one, 100 - d, np.where(np.eye(n) > 0, np.inf, d)):
+        with pytest.raises(InputError, match="to itself is"):
+            make(wrong)
+    with pytest.raises(InputError, match="negative"):
+        make(-d)
+    with pytest.raises(InputError, match="masked array"):
+        make(np.ma.masked_array(d, d > 0.5))
+    make(d + 1e-16 * np.eye(n))  # rounding
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("n", [5, 300])
+def test_arrays_of_other_classes_and_those_that_cannot_be_written(n):
+    d = distances(n)
+    fixed, other = d.copy(), d.copy()
+    fixed.flags.writeable = False
+    for make in (linkage, neighbour_joining):
+        expected = make(d).tree([str(k) for k in range(n)])
+        for given in (np.asmatrix(other), fixed):
+            made = make(given, overwrite=given is fixed).tree([str(k) for k in range(n)])
+            assert np.array_equal(made.lengths, expected.lengths)
+    assert np.array_equal(fixed, d)
+
+
 def test_methods_that_there_are_not():
     with pytest.raises(InputError, match="unknown method of linkage 'ward'"):
         linkage(D, "ward")
@@ -95,6 +125,7 @@ def test_a_matrix_is_the_array_that_it_holds(make):
     matrix = DistanceMatrix(tuple("abcde"), D)
     made = make(matrix).tree(matrix.taxa)
     assert np.array_equal(made.lengths, make(D).tree(matrix.taxa).lengths)
-    for wrong, message in ((matrix.taxa[:-1], "names for"), ("abcd", "one text for")):
+    others = (tuple("aabcd"), "'a' occurs twice"), (range(5), "0 is no name")
+    for wrong, message in ((matrix.taxa[:-1], "names for"), ("abcd", "one text for"), *others):
         with pytest.raises(InputError, match=message):
             make(matrix).tree(wrong)

@@ -203,6 +203,8 @@ ERRORS = {
     "blank": (" \n\t\n", None, None, None, "empty"),
     "binary": (b">a\nAC\x00GT", 2, 3, None, "binary"),
     "utf-16": (">a\nACGT\n".encode("utf-16"), 1, None, None, "UTF-16"),
+    "utf-32": (">a\nACGT\n".encode("utf-32"), 1, None, None, "UTF-32"),
+    "utf-32 without a mark": (">a\nACGT\n".encode("utf-32-be"), 1, None, None, "UTF-32"),
     "utf-16 without a mark": (">a\nACGT\n".encode("utf-16-be"), 1, None, None, "UTF-16"),
     "zip": (b"PK\x03\x04\x14\x00\x00\x00", None, None, None, "zip archive"),
     "no format": ("hello world\n", 1, 1, None, "neither"),

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.alignment import read_alignment
 from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, taxa_of_matrix
 
@@ -138,7 +138,7 @@ def test_decimal_commas_in_phylip(tmp_path):
         (";a;b\na;0,0;1.5\nb;1.5;0\n", "decimal points and decimal commas"),
         (";a;b\na;0;1,234\nb;1,234;0\n", "'1,234' may be 1.234 or 1234"),
         (";a;b\na;0;1,2,3\nb;1;0\n", "is no number"),
-        (";a;b\na;0,1\nb;1;0\n", "1 distances where 2 belong"),
+        (";a;b;c\na;0,1;2\nb;1;0;3\nc;2;3;0\n", "2 distances where 3 belong"),
         (',a,b\na,"0 1",\nb,1,0\n', "'0 1' is no number"),
     ],
 )
@@ -202,7 +202,7 @@ def test_lines_that_are_blank_to_python_alone(tmp_path, blank):
 NEXUS = """#NEXUS
 begin taxa; dimensions ntax=3; taxlabels 'a b' b c; end;
 begin distances;
- format triangle={triangle} {diagonal} {labels} missing=?;
+ format triangle={triangle} {labels} {diagonal} missing=?;
  matrix [1]
 {rows} ;
 end;
@@ -219,8 +219,8 @@ def nexus(triangle="lower", diagonal="diagonal", labels="labels"):
     return NEXUS.format(triangle=triangle, diagonal=diagonal, labels=labels, rows="".join(rows))
 
 
-@pytest.mark.parametrize("labels", ["labels", "nolabels"])
-@pytest.mark.parametrize("diagonal", ["diagonal", "nodiagonal"])
+@pytest.mark.parametrize("labels", ["labels", "nolabels", "no labels", "labels=no"])
+@pytest.mark.parametrize("diagonal", ["diagonal", "nodiagonal", "no diagonal"])
 @pytest.mark.parametrize("triangle", ["lower", "upper", "both"])
 def test_distances_of_nexus(tmp_path, triangle, diagonal, labels):
     diagonal = "diagonal" if triangle == "both" else diagonal
@@ -298,3 +298,61 @@ def test_distances_of_mega_that_are_none(tmp_path):
     assert not is_distance_matrix(file)
     with pytest.raises(InputError, match="a MEGA file of sequences"):
         read_alignment(file)
+
+
+PAIRS = (("a", "b", "1.5"), ("a", "c", "2"), ("b", "c", "3.25"))
+
+
+def pairs(separator, both=False, more="", rows=PAIRS):
+    rows = [*rows, *((y, x, d) for x, y, d in rows)] if both else rows
+    return "".join(separator.join((*row, *more)) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pairs(" "),
+        pairs("\t", more=("1e-10", "900/1000"), rows=(*PAIRS, ("c", "c", "0"))),
+        "query,reference,distance\n" + pairs(",", both=True),
+        pairs("\t", both=True).replace("\n", "\r\n"),
+        pairs(",", rows=[("c", "a", "2"), *PAIRS[::2]]),
+    ],
+    ids=["column", "more columns", "headings", "both", "order"],
+)
+def test_distances_as_a_list_of_pairs(tmp_path, text):
+    found = read(tmp_path, text, ".tsv")
+    order = ["abc".index(name) for name in found.taxa]
+    assert found.values.tolist() == np.array(VALUES)[np.ix_(order, order)].tolist()
+    assert str(found.settings["format"]).startswith("pairs")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (pairs("\t", rows=(*PAIRS, ("a", "d", "1"))), r"'d' and 'b' is missing \(2 pairs are\)"),
+        (pairs("\t") + "a\tb\t1.25\n", ":4: the distance of 'a' and 'b' is given twice: 1.5 and 1.25"),
+        (pairs("\t") + "b\ta\t1.25\n", "is 1.5, and 1.25 the other way|is 1.25, and 1.5 the other way"),
+        (pairs("\t") + "c\td\tNA\n", ":4: this is no pair and its distance"),
+        ("NA\n".join(pairs("\t").split("1.5\n")), ":1: this is no pair"),
+        ("Ref\tQuery\tANI\n" + pairs("\t"), ":1: the third column is 'ANI'"),
+        (pairs("\t") + "a\ta\t100\n", "'a' to itself .* 100\n.*similarities"),
+    ],
+)
+def test_pairs_that_are_no_matrix(tmp_path, text, message):
+    (tmp_path / "m.tsv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_distance_matrix(tmp_path / "m.tsv")
+
+
+def test_identities_in_percent_without_a_diagonal_are_told(tmp_path):
+    """fastANI writes them in a lower triangle, which nothing tells from distances."""
+    rows = [(x, y, str(99 - float(d))) for x, y, d in PAIRS]
+    for text in (pairs("\t", rows=rows), "3\na\nb 98.5\nc 97 96.25\n"):
+        with pytest.warns(InputWarning, match=r"between \S+ and \S+, as identities in percent"):
+            read(tmp_path, text, ".tsv")
+
+
+def test_other_tables_of_three_columns_list_no_pairs(tmp_path):
+    for text in ("name,place,date\na,x,2001.5\nb,y,2002\n", "CLUSTAL W 2\n\na ACGT 4\nb ACGA 4\n"):
+        (tmp_path / "m.txt").write_text(text)
+        assert not is_distance_matrix(tmp_path / "m.txt")

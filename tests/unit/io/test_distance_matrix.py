@@ -99,6 +99,24 @@ def test_negative_zero_is_read_as_zero(tmp_path):
     assert not np.signbit(read_distance_triangle(tmp_path / "m.phy").entries).any()
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("taxa", [TAXA, ("H sapiens", "P t", "Gorilla_g", "P pygmaeus")])
+def test_rows_over_several_lines_in_every_form(tmp_path, form, taxa):
+    """As dnadist writes them, triangles too; and several matrices, of which one is not chosen silently."""
+    file, wrapped = tmp_path / "m.phy", []
+    for name, row in zip(taxa, FORMS[form]):
+        lines = [row_text(row[k : k + 2]) for k in range(0, max(len(row), 1), 2)]
+        wrapped.append(f"{name:<10}" + "\n          ".join(lines))
+    text = "    4\n" + "\n".join(wrapped) + "\n"
+    file.write_text(text)
+    matrix = read_distance_matrix(file)
+    assert matrix.taxa == taxa and matrix.settings["format"].startswith(f"PHYLIP, {form}")
+    np.testing.assert_array_equal(matrix.values, VALUES)
+    file.write_text(text + text)
+    with pytest.raises(InputError, match="a second matrix begins here"):
+        read_distance_matrix(file)
+
+
 def test_rows_over_several_lines_windows_ends_and_gzip(tmp_path):
     rows = [f"{name} {row_text(row[:2])}\r\n   {row_text(row[2:])}" for name, row in zip(TAXA, VALUES)]
     file = tmp_path / "m.phy.gz"
@@ -249,6 +267,67 @@ def test_tables_of_spreadsheets_pandas_and_r(tmp_path, separator, corner, ending
     np.testing.assert_array_equal(matrix.values, VALUES)
 
 
+def half_table(separator, form, corner, lacking):
+    """One half of VALUES, the other cells empty or left out; of R's print, without a column and a row."""
+    lower, size = form.startswith("lower"), len(TAXA)
+    rows = [separator.join([*([] if corner is None else [corner]), *TAXA[: size - (corner == "R")]])]
+    for i in range(corner == "R", size):
+        cells = [TAXA[i]]
+        for j in range(size - (corner == "R")):
+            own = (j < i) == lower if i != j else "diagonal" in form
+            cells += [repr(float(VALUES[i, j]))] if own else [] if lacking is None else [lacking]
+        rows.append(separator.join(cells))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "square"])
+@pytest.mark.parametrize("separator, corner, lacking", [(",", "", ""), ("\t", None, "NA"), (";", "x", "-")])
+def test_half_a_table(tmp_path, form, separator, corner, lacking):
+    file = tmp_path / "m.dist"
+    file.write_text(half_table(separator, form, corner, lacking))
+    assert is_distance_matrix(file) and taxa_of_matrix(str(file)) == 4
+    matrix = read_distance_matrix(file)
+    assert matrix.taxa == TAXA and matrix.settings["format"] == f"table, {form}"
+    np.testing.assert_array_equal(matrix.values, VALUES)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+def test_tables_whose_every_cell_is_quoted(tmp_path, separator):
+    """The commas between them were taken for decimal ones."""
+    rows = [
+        ["", *TAXA][separator == " " :],
+        *([name, *map(str, row)] for name, row in zip(TAXA, VALUES.tolist())),
+    ]
+    (tmp_path / "m.csv").write_text(
+        "".join(separator.join(f'"{cell}"' for cell in row) + "\n" for row in rows)
+    )
+    matrix = read_distance_matrix(tmp_path / "m.csv")
+    assert matrix.taxa == TAXA and matrix.settings["format"] == "table"
+    np.testing.assert_array_equal(matrix.values, VALUES)
+
+
+def test_tables_as_r_prints_and_writes_them(tmp_path):
+    """write.table and print of a matrix, print of a dist object, the same in cells; a diagonal left empty."""
+    quoted = [f'"{name}"' for name in TAXA]
+    whole = [f"{name}   {row_text(row)}" for name, row in zip(quoted, VALUES)]
+    dist = [f"{TAXA[i]:<12}{row_text(VALUES[i, :i])}" for i in range(1, 4)]
+    written = half_table(",", "lower", "", "").split("\n")
+    bare = [
+        ",".join([TAXA[i], *("-" if i == j else repr(VALUES[i, j].item()) for j in range(4))])
+        for i in range(4)
+    ]
+    for lines in (
+        [" ".join(quoted), *whole],
+        [f"{'':<12}{'  '.join(TAXA[:3])}", *dist],
+        [written[0].removesuffix(",Pongo"), *(line.removesuffix(",") for line in written[2:])],
+        ["," + ",".join(TAXA) + ",,", *bare, ",,,,,,"],
+    ):
+        (tmp_path / "m.txt").write_text("\n".join(lines) + "\n")
+        matrix = read_distance_matrix(tmp_path / "m.txt")
+        assert matrix.taxa == TAXA
+        np.testing.assert_array_equal(matrix.values, VALUES)
+
+
 @pytest.mark.parametrize("ending, separator", [(".csv", ","), (".dist", ","), (".txt", "  "), (".tsv", "\t")])
 def test_a_table_without_names_is_not_read_as_if_its_numbers_were(tmp_path, ending, separator):
     """Its first row and column agree, as names would: three taxa 1.5, 2.0 and 4.0 came of it."""
@@ -260,7 +339,14 @@ def test_a_table_without_names_is_not_read_as_if_its_numbers_were(tmp_path, endi
 
 @pytest.mark.parametrize(
     "text",
-    ["3 4\na ACGT\nb ACGA\nc ACGG\n", "2\t4\na\t0101\nb\t0111\n", ">a, b\nACGT\n", "#NEXUS\n", "((a,b),c);"],
+    [
+        "3 4\na ACGT\nb ACGA\nc ACGG\n",
+        ">a one\n0 1 0\n>b two\n0 1 1\n",
+        "2\t4\na\t0101\nb\t0111\n",
+        ">a, b\nACGT\n",
+        "#NEXUS\n",
+        "((a,b),c);",
+    ],
 )
 def test_alignments_and_trees_are_no_matrices(tmp_path, text):
     (tmp_path / "m.txt").write_text(text)
@@ -289,6 +375,10 @@ def test_where_the_names_of_an_array_come_from_is_told(tmp_path):
     [
         ("m.csv", ",a,,c\na,0,1,2\n,1,0,3\nc,2,3,0\n", "row 2 has no name"),
         ("m.csv", ",a,b,a\na,0,1,2\nb,1,0,3\na,2,3,0\n", "twice, in rows 1 and 3"),
+        ("m.csv", ",a,b,c\na,,,\nb,1,,2\nc,2,3,\n", r":3: '2' stands above the diagonal"),
+        ("m.csv", ",a,b,c\na,0,NA,2\nb,NA,0,3\nc,2,3,0\n", r":2:5: 'NA' is no number"),
+        ("m.csv", ",a,b\na,100,98\nb,98,100\n", r"to itself .* 100\n.*100 - s of percents"),
+        ("m.csv", "a,b\n0,1\n1,0\n", r"'0', column 1 is 'a'\n.*each further row a name"),
         ("m.npy", "hello", r"not a NumPy array\n"),
         ("m.phy", "", r"is empty\n  hint: Check how it was written"),
     ],

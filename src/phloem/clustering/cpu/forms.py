@@ -75,7 +75,8 @@ def pack_condensed(condensed, n, first, last, triangle):
 
 @compiled
 def first_asymmetry(square, rows, tolerance, nothing):
-    """Where an entry of some rows first differs from its mirror image, i n + j, or -1.
+    """Where an entry of some rows first differs from its mirror image, i n + j, or one of the diagonal from
+    zero, or -1.
 
     tolerance: relative; nothing: what counts as zero, relative to the largest entry of these rows. Missing
     and infinite distances are nobody's business here, if both sides have them.
@@ -91,4 +92,7 @@ def first_asymmetry(square, rows, tolerance, nothing):
             close = abs(x - y) <= nothing * largest + tolerance * abs(y) and abs(y) < np.inf
             if not (close or x == y or (np.isnan(x) and np.isnan(y))):
                 return i * n + j
+    for i in range(n):
+        if not abs(square[i, i]) <= nothing * largest:
+            return i * n + i
     return -1
