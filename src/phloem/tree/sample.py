@@ -107,7 +107,7 @@ def _matched(tree: Tree, taxa: tuple[str, ...], number: int) -> Tree:
     try:
         return match_taxa(tree, taxa)
     except InputError:
-        told = f"tree {number + 1} and those before differ in taxa: {difference_of_taxa(tree.taxa, taxa)}"
+        told = f"tree {number + 1} and the first differ in taxa: {difference_of_taxa(tree.taxa, taxa)}"
         hint = "Summarise trees of the same taxa; gene trees that lack some are for phloem concordance."
         raise InputError(told, hint=hint) from None
 
