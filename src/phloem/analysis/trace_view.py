@@ -44,6 +44,13 @@ def read_traces(prefix: str) -> Traces | None:
         found.append(one)
     if not found:
         return None
+    for run, (names, _, _) in enumerate(found[1:], 2):
+        if names != found[0][0]:
+            raise InputError(
+                "this trace has other columns than that of run 1",
+                file=str(_trace_file(prefix, run)),
+                hint="Remove what another analysis left, or name the files that belong together.",
+            )
     return Traces(found[-1][0], tuple(g for _, g, _ in found), tuple(v for _, _, v in found))
 
 

@@ -143,7 +143,9 @@ def test_power_posteriors_are_not_summarised_as_a_posterior(sampler, finished, t
     if sampler == "time":
         (tmp_path / "x.fasta").write_text(">a\nACGTA\n>b\nACGTC\n>c\nACCTC\n>d\nACCTG\n")
         told = ["--model", "JC", "--prefix", str(tmp_path / "x"), *SHORT[:-2]]
-        assert command("time", str(tmp_path / "x.fasta"), *told).exit_code == 0
+        (of_more_runs := tmp_path / "x.ss.run3.log").write_text("of an analysis that is replaced")
+        assert command("time", str(tmp_path / "x.fasta"), *told, "--redo").exit_code == 0
+        assert not of_more_runs.exists()
         prefix, ending = str(tmp_path / "x.ss"), ("log", "trees")
     for files in ((prefix,), *((f"{prefix}.run1.{one}",) for one in ending)):
         with pytest.raises(InputError, match="no posterior"):
