@@ -84,6 +84,12 @@ def left_out(prefix: str) -> tuple[float, int]:
     record = Path(f"{prefix}.json")
     try:
         chains = json.loads(record.read_text(encoding="utf-8"))["settings"]["chains"]
+        if chains.get("stones"):
+            raise InputError(
+                "these draws are of power posteriors, at every stepping stone of another",
+                file=str(record),
+                hint="Run the same command without --stepping-stone, or say burn_in=0.0 to have them all.",
+            )
         return float(chains.get("burn_in", 0.0)), int(chains["tuning_generations"])
     except (OSError, ValueError, KeyError, TypeError):
         hint = "Let it finish, or say what is left out, such as burn_in=0.25."

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.mcmc_sites import ENDING
-from phloem.analysis.stones import data_of_record
+from phloem.analysis.stones import data_of_record, require_alike_conditioned
 from phloem.errors import InputError
 
 
@@ -50,12 +50,7 @@ def compared_models(names: Sequence[str]) -> list[ForetoldModel]:
                 file=f"{prefix}.json",
                 hint="Compare models of the same alignment, taxa and sites: nucleotides, or codons.",
             )
-        if ("+ASC" in other["model"]) != ("+ASC" in record["model"]):
-            raise InputError(
-                "of models with and without +ASC the likelihoods are conditioned on different things",
-                file=f"{prefix}.json",
-                hint="Compare models of which all have +ASC, or none.",
-            )
+        require_alike_conditioned(record, other, f"{prefix}.json")
     found.sort(key=lambda one: -float(one[3].sum()))
     best = found[0][3]
     return [_against(best, *one) for one in found]

@@ -120,7 +120,7 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
     selection = replace(selection, reason=selection.reason + on_gpus + divided)
     if started is not None:
         started(data, start.origin, selection.reason)
-    make_room(prefix, files, settings.redo)
+    make_room(settings, files)
     identity = chain_identity(settings, data.model_text())
     made_of = data.structure, chains, start.tree
     here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, where.speeds, made_of))

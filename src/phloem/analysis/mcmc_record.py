@@ -14,7 +14,7 @@ from phloem.analysis.reading import SampledDataOptions, reading_identity, sample
 from phloem.analysis.split_tables import SPLIT_TABLES
 from phloem.density.parts import LengthLinkage
 from phloem.errors import InputError
-from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
+from phloem.inference.mcmc.checkpoint import checkpoint_files, files_of_more_runs, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.heating import USUAL
@@ -243,13 +243,20 @@ def check_files(settings: McmcSettings, files: dict[str, str]) -> None:
             "the prefix names a folder", file=settings.file_prefix, hint="Add how the files' names begin."
         )
     explained = settings.redo or state_path(settings.file_prefix).exists()
-    check_outputs(files, settings.inputs, explained)
+    check_outputs([*files, *_replaced(settings)], settings.inputs, explained)
 
 
-def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
+def make_room(settings: McmcSettings, files: dict[str, str]) -> None:
     """Remove what is to be replaced, only now that the input has proved readable."""
-    for file in [*files, str(report_path(prefix))] if redo else ():
+    for file in [*files, *_replaced(settings)] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
+
+
+def _replaced(settings: McmcSettings) -> list[str]:
+    """What goes with an analysis that is replaced, although the new one does not write it."""
+    prefix = settings.file_prefix
+    more = files_of_more_runs(prefix, settings.chains.n_runs, paths)
+    return [str(report_path(prefix)), *more] if settings.redo else []
 
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.

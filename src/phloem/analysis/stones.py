@@ -89,21 +89,24 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
     """The records of several stepping-stone analyses of the same data, of trees with or without dates, the
     best first. files: PREFIX.ss.json each, or PREFIX.
 
-    Errors: InputError for a file that is none of these, for analyses of different data, and for fewer than
-    two.
+    Errors: InputError for a file that is none of these or given twice, for analyses of different data, for
+    some with and some without +ASC, and for fewer than two.
     """
     if len(files) < 2:
         raise InputError("one model alone has no Bayes factor", hint="Name two PREFIX.ss.json or more.")
     files = [_file(name) for name in files]
     found = [(file, *_record(file)) for file in files]
-    first = found[0][2]
-    for file, _, data in found[1:]:
+    _, first_record, first = found[0]
+    for k, (file, record, data) in enumerate(found[1:], 1):
+        if file in files[:k]:
+            raise InputError("this file is given twice", file=file, hint="Name every model once.")
         if data != first:
             raise InputError(
                 f"this analysis and that of {files[0]} are of different data",
                 file=file,
                 hint="Compare models on the same alignment, taxa and sites.",
             )
+        require_alike_conditioned(first_record, record, file)
     found.sort(key=lambda one: -one[1]["log_marginal_likelihood"])
     best = found[0][1]
     logs = [record["log_marginal_likelihood"] for _, record, _ in found]
@@ -128,7 +131,9 @@ def of_same_data(files: Sequence[str]) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for file in files:
         try:
-            groups.setdefault(json.dumps(_record(file)[1], sort_keys=True), []).append(file)
+            record, data = _record(file)
+            key = json.dumps([data, "+ASC" in record["model"]], sort_keys=True)
+            groups.setdefault(key, []).append(file)
         except InputError:
             continue
     return list(groups.values())
@@ -145,7 +150,7 @@ def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         record = json.loads(Path(file).read_text())
         data = data_of_record(record)
-        _ = record["log_marginal_likelihood"], record["standard_error"], record["model"]
+        _ = float(record["log_marginal_likelihood"]), float(record["standard_error"]), record["model"]
     except FileNotFoundError:
         raise InputError("there is no such file", file=file, hint="Check the path.") from None
     except (OSError, ValueError, KeyError, TypeError):
@@ -155,6 +160,16 @@ def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
             hint="Make one with phloem mcmc or phloem time --stepping-stone 50: PREFIX.ss.json.",
         ) from None
     return record, data
+
+
+def require_alike_conditioned(one: dict[str, Any], other: dict[str, Any], file: str) -> None:
+    """InputError that names the other's file where one likelihood is that of variable sites alone."""
+    if ("+ASC" in one["model"]) != ("+ASC" in other["model"]):
+        raise InputError(
+            "of models with and without +ASC the likelihoods are conditioned on different things",
+            file=file,
+            hint="Compare models of which all have +ASC, or none.",
+        )
 
 
 def data_of_record(record: dict[str, Any]) -> dict[str, Any]:

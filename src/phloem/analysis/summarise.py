@@ -15,7 +15,7 @@ from phloem.analysis.draw import check_picture_name, save_picture, support_key
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import SPLIT_TABLES, write_split_tables
-from phloem.analysis.trace_view import is_trace, read_trace_files
+from phloem.analysis.trace_view import LEAST_DRAWS, is_trace, read_trace_files, refuse_powers
 from phloem.analysis.tree_runs import TreeRuns, read_tree_runs
 from phloem.data.given_fields import settle_fields
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning, require_choice
@@ -99,6 +99,8 @@ def run_summarise(settings: SummariseSettings) -> TreeSampleSummary:
     """Read, summarise and, if files are named, write. InputError for runs of different taxa or rooting."""
     _check(settings)
     trees, traces = sampled_files(settings.files)
+    for file in (*trees, *traces):
+        refuse_powers(file)
     out, tables = [settings.out, settings.picture, settings.report], settings.tables
     more = [f"{tables}.{ending}" for ending in SPLIT_TABLES] if tables is not None else []
     check_outputs([*out, *more], [*trees, *traces], settings.redo)
@@ -220,6 +222,13 @@ def summarised_numbers(files: Sequence[str], burn_in: float, mass: float) -> Rep
     traces = read_trace_files(files)
     first = [int(burn_in * len(v)) for v in traces.values]
     least = min(len(v) - k for v, k in zip(traces.values, first))
+    if least < LEAST_DRAWS:
+        n = min(map(len, traces.values))
+        raise InputError(
+            f"of a run of {n:,} samples the burn-in leaves {least:,}; {LEAST_DRAWS} are the least",
+            file=files[0] if len(files) == 1 else None,
+            hint="Sample more, or leave out less: --burn-in.",
+        )
     wrong = np.sum([(~np.isfinite(v[k:])).sum(axis=0) for v, k in zip(traces.values, first)], axis=0)
     for i in np.flatnonzero(wrong):
         told = f"in {wrong[i]:,} samples after the burn-in {traces.names[i]} is no finite number"

@@ -43,7 +43,7 @@ from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
-from phloem.inference.mcmc.checkpoint import KEPT, state_path
+from phloem.inference.mcmc.checkpoint import KEPT, files_of_more_runs, state_path
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where, threads_of
@@ -56,6 +56,7 @@ from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
+    paths,
     sample,
     swaps_of,
     warnings_of,
@@ -145,7 +146,9 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         settings = as_extension(settings, record)
     _refuse_too_much(chains, 4)
     files = output_files(settings)
-    check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
+    replaced = [str(report_path(prefix)), *files_of_more_runs(prefix, chains.n_runs, paths)]
+    replaced = replaced if settings.redo else []
+    check_outputs([*files, *replaced], settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
     data = _input(settings)
@@ -161,7 +164,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, selection.reason)
-    for file in [*files, str(report_path(prefix))] if settings.redo else ():
+    for file in [*files, *replaced] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
     here.broadcast((settings, origin, where.ranks_a_chain, where.speeds, data.model))
     sampled = _sampled(settings, data, origin, where, time_identity(settings, data.model), progress)

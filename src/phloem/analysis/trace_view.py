@@ -13,6 +13,7 @@ import numpy as np
 from phloem.analysis.json_record import plain
 from phloem.errors import InputError, InputWarning
 from phloem.inference.mcmc.samples import choices_of
+from phloem.inference.mcmc.stones import NO_POSTERIOR
 from phloem.io.input_file import first_bytes, input_stream
 from phloem.io.tree_table import RUN, tree_table
 from phloem.io.trees import HEAD
@@ -43,6 +44,13 @@ def read_traces(prefix: str) -> Traces | None:
         found.append(one)
     if not found:
         return None
+    for run, (names, _, _) in enumerate(found[1:], 2):
+        if names != found[0][0]:
+            raise InputError(
+                "this trace has other columns than that of run 1",
+                file=str(_trace_file(prefix, run)),
+                hint="Remove what another analysis left, or name the files that belong together.",
+            )
     return Traces(found[-1][0], tuple(g for _, g, _ in found), tuple(v for _, _, v in found))
 
 
@@ -58,7 +66,10 @@ def read_trace_files(files: Sequence[str]) -> Traces:
         one = _read_columns(file)
         if one is None or not len(one[1]):
             raise InputError("this trace has no sample yet", file=file, hint="Wait for the first ones.")
-        found += _runs_of(*one)
+        runs = _runs_of(*one)
+        for _, generations, _ in runs:
+            _tell_falling(file, generations)
+        found += runs
     common = [name for name in found[0][0] if all(name in names for names, _, _ in found)]
     if not common:
         told = f"{files[0]} and {files[-1]} have no column in common"
@@ -90,6 +101,18 @@ def _runs_of(names: tuple[str, ...], generations: np.ndarray, table: np.ndarray)
     return [(kept, generations[row], table[row][:, others]) for row in rows]
 
 
+def _tell_falling(file: str, generations: np.ndarray) -> None:
+    """A warning where a run begins again in the middle: burn-in is left out where the file begins."""
+    falls = np.flatnonzero(np.diff(generations) < 0)
+    if len(falls):
+        before, after = generations[falls[0] : falls[0] + 2]
+        told = (
+            f"{file}: after {before:,.0f} the generation is {after:,.0f}, as where files are put behind each "
+            "other; it is read as one run, of which only the beginning is left out as burn-in"
+        )
+        warnings.warn(told, InputWarning, stacklevel=4)
+
+
 def _tell_left_out(all_names: Sequence[tuple[str, ...]], common: Sequence[str]) -> None:
     some = [name for name in dict.fromkeys(sum(all_names, ())) if name not in common]
     if some:
@@ -110,6 +133,16 @@ def is_trace(file: str) -> bool:
     return "\t" in first and "(" not in first.split("\t")[0]
 
 
+def refuse_powers(file: str) -> None:
+    """InputError for a trace or trees of stepping stones, which no burn-in makes samples of a posterior."""
+    if NO_POSTERIOR.encode() in first_bytes(file, HEAD):
+        raise InputError(
+            "these samples are of power posteriors, at every stepping stone of another, and of no posterior",
+            file=file,
+            hint="Run the same command without --stepping-stone; phloem bayes-factors reads PREFIX.ss.json.",
+        )
+
+
 def _read_columns(file: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray] | None:
     """Names, generations and the values of the other columns, NaN where a text is no number; None without a
     row of names."""
@@ -123,7 +156,7 @@ def _read_columns(file: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray] |
                 break  # not whole yet
             fields = line.rstrip(b"\r\n\t ").split(b"\t")
             if not names:
-                names = tuple(field.decode("utf-8", "replace").strip() for field in fields)
+                names = _names_of(fields, file)
             elif len(fields) == len(names):
                 rows.extend(map(_number, fields))
             elif names:
@@ -137,6 +170,23 @@ def _read_columns(file: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray] |
         return None
     table = np.array(rows).reshape(-1, len(names))
     return names[1:], table[:, 0].copy(), table[:, 1:]
+
+
+def _names_of(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
+    """Those of a trace's columns; the second of two of one name is told from the first by its number."""
+    read = [field.decode("utf-8", "replace").strip() for field in fields]
+    names: dict[str, None] = {}
+    for name in read:
+        own, n = name, 1
+        while own in names:
+            n += 1
+            own = f"{name} ({n})"
+        names[own] = None
+    twice = [own for own, name in zip(names, read) if own != name]
+    if twice:
+        told = f"{file}: columns of one name are numbered: {', '.join(twice[:6])}"
+        warnings.warn(told, InputWarning, stacklevel=4)
+    return tuple(names)
 
 
 def _number(field: bytes) -> float:

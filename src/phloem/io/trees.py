@@ -232,8 +232,9 @@ def read_tree_samples(
     found = []
     for run in dict.fromkeys(of_run.tolist()):
         rows = np.flatnonzero(of_run == run)
+        first = int(burn_in * len(rows))
         try:
-            found.append(sample_of_trees([trees[k] for k in rows[int(burn_in * len(rows)) :]], noted))
+            found.append(sample_of_trees([trees[k] for k in rows[first:]], noted, first))
         except InputError as error:
             error.file = error.file or os.fspath(path)
             raise

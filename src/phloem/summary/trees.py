@@ -234,12 +234,13 @@ def finished(
         if choice != "keep":
             chosen[x] = middle(found)
         split = int(standing.which[x])
-        annotations[x] = {
-            "prob": float(probability[split]) if split >= 0 else 1.0,
-            f"{what}_mean": float(np.mean(found)),
-            f"{what}_median": float(np.median(found)),
-            f"{what}_{100 * mass:g}%_HPD": hpd_interval(found, mass),
-        }
+        annotations[x] = {"prob": float(probability[split]) if split >= 0 else 1.0}
+        if not np.isnan(found).any():  # as of trees without lengths
+            annotations[x] |= {
+                f"{what}_mean": float(np.mean(found)),
+                f"{what}_median": float(np.median(found)),
+                f"{what}_{100 * mass:g}%_HPD": hpd_interval(found, mass),
+            }
     for name, each in (along_of(sample) if along is None else along).items():
         for x, own in enumerate(_of_nodes(table, standing, each)):
             if told := _told(name, each, own, mass):  # nothing of nodes that this tree lacks

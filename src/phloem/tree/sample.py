@@ -73,9 +73,10 @@ class TreeSample:
         return TreeSample(taxa, self.parent[where], self.lengths[where], self.rooted, along)
 
 
-def sample_of_trees(trees: Sequence[Tree], noted: bool = False) -> TreeSample:
+def sample_of_trees(trees: Sequence[Tree], noted: bool = False, before: int = 0) -> TreeSample:
     """Trees of the same taxa as a sample, tips in the order of the first; noted: with what they say of their
-    nodes, of which a warning says what has no place in it."""
+    nodes, of which a warning says what has no place in it. before: trees of the file that stand before them,
+    for errors."""
     if not trees:
         raise InputError("there are no trees to summarise", hint="Check the burn-in and the tree file.")
     rooted = {tree.rooted for tree in trees}
@@ -89,7 +90,7 @@ def sample_of_trees(trees: Sequence[Tree], noted: bool = False) -> TreeSample:
     lengths = np.full((len(trees), n_nodes), np.nan)
     notes = Notes(*parent.shape)
     for i, tree in enumerate(trees):
-        tree = _matched(tree, taxa, i)
+        tree = _matched(tree, taxa, before + i)
         shift = n_nodes - tree.n_nodes
         place = np.arange(tree.n_nodes)
         place[tree.n_tips :] += shift

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm, qmc
 
 from phloem.analysis.stones import bayes_factors
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.traits import TipTraits
+from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.tree_priors import constant
 from phloem.density.tree_priors.tree_prior import Genealogy
@@ -92,6 +94,29 @@ def of_trait(tree) -> float:
     return float(np.log(total))
 
 
+SPREAD_RATE = 0.3  # of the exponential prior of ucln's spread, which so is wide
+
+
+def of_branch_rates(n: int = 1000) -> float:
+    """As by_quadrature, of ucln: the mean over n draws of its numbers and four branches' rates, from a
+    sequence that fills their space evenly, and another one at each history."""
+    points = qmc.Sobol(6, seed=5).random(1 << 17)
+    normal = norm.ppf(points[:, :5])
+    spread = np.sqrt(np.log1p((-np.log1p(-points[:, 5]) / SPREAD_RATE) ** 2))[:, None]
+    middle = np.exp(MIDDLE + SPREAD * normal[:, :1])
+    rates = middle * np.exp(spread * normal[:, 1:] - spread**2 / 2)
+    values = []
+    for k, (tree, weight) in enumerate(histories(TIPS)):
+        g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64), tree.parent)
+        prior = constant.log_density(g, np.array([SIZE]), np.zeros(0))
+        own = rates[np.arange(k * n, (k + 1) * n) % len(rates)]
+        length = own * (tree.heights[tree.parent[:4]] - tree.heights[:4])
+        length[:, np.flatnonzero(tree.parent[:3] == 4)] += length[:, 3:]
+        value = np.logaddexp.reduce(columns(np.exp(-4.0 / 3.0 * length[:, :3]))) - np.log(n)
+        values.append(np.log(weight) + prior + value)
+    return float(np.logaddexp.reduce(values))
+
+
 def columns(e) -> np.ndarray:
     """(n,) log-likelihoods; e: (n, 3) of the branches of three tips."""
     p = np.where(np.eye(4, dtype=bool), 0.25 + 0.75 * e[..., None, None], 0.25 - 0.25 * e[..., None, None])
@@ -146,6 +171,13 @@ def test_branch_rates_that_hardly_differ_change_little():
     """A clock's spread that is held near 0 is a strict clock."""
     found = estimate_of_rates("ucln", clock_cv=1e-3)
     assert abs(found.log - by_quadrature()) < 4 * found.error
+
+
+def test_branch_rates_that_differ_against_quadrature_and_draws():
+    """The control: a strict clock has another marginal likelihood."""
+    found, exact = estimate_of_rates("ucln", clock_cv=Exponential(SPREAD_RATE)), of_branch_rates()
+    assert 0.0 < found.error < 0.1
+    assert abs(found.log - exact) < 4 * found.error < abs(by_quadrature() - exact)
 
 
 def test_data_that_say_nothing_have_a_likelihood_of_one():

@@ -53,6 +53,12 @@ def test_what_is_not_known_must_be_said(run):
             phloem.read_draws(unknown)
         values = phloem.read_draws(unknown, burn_in=0.5).values
         assert np.array_equal(values, drawn[: len(values), 30:])
+    other = prefix.with_name("x.run3.p")
+    other.write_text("Gen\tLnL\n" + "".join(f"{10 * k}\t-1\n" for k in range(60)))
+    with pytest.raises(InputError, match="other columns than that of run 1") as told:
+        phloem.read_draws(prefix, burn_in=0.5)
+    assert told.value.file == str(other)
+    other.unlink()
     with pytest.raises(InputError, match="no trace of this prefix"):
         phloem.read_draws(prefix.with_name("y"))
     with pytest.raises(InputError, match="not 1"):

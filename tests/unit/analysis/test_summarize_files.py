@@ -392,3 +392,10 @@ def test_annotations_of_runs_are_put_together(tmp_path):
     with pytest.warns(InputWarning, match="'id' are 201 different texts"):
         found = run_summarise(SummariseSettings((str(many),), "mcc", burn_in=0.0)).tree
     assert "id" not in found.annotations[0]
+
+
+def test_a_tree_of_other_taxa_has_its_number_in_the_file(tmp_path):
+    file = tmp_path / "x.nwk"
+    file.write_text("(a,b,(c,d));\n" * 30 + "(a,b,c);\n")
+    with pytest.raises(InputError, match=r"tree 31 and .* it lacks 'd'"):
+        read_tree_runs([str(file)], 0.25)

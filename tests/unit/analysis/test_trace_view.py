@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.analysis.trace_view import read_traces, running_means, running_summary, thinned_trace
+from phloem.analysis.trace_view import (
+    read_trace_files,
+    read_traces,
+    running_means,
+    running_summary,
+    thinned_trace,
+)
+from phloem.errors import InputWarning
 from phloem.summary.trace import trace_summary
 
 
@@ -65,3 +72,19 @@ def test_running_means_are_of_all_samples_since_the_burn_in(tmp_path):
     assert whole["y"] == pytest.approx(wanted) and whole["x"] == [10.0 * k for k in range(100, 400)]
     assert few["y"][-1] == pytest.approx(wanted[-1]) and len(few["y"]) == 30
     assert running_means(traces, 0, 0.0, 1000)[0]["y"][-1] != pytest.approx(wanted[-1])  # the control
+
+
+def test_columns_of_one_name_keep_their_own_numbers(tmp_path):
+    file = tmp_path / "x.log"
+    file.write_text("state\trate\trate\trate\n" + "".join(f"{k}\t{k}\t{-k}\t0.5\n" for k in range(5)))
+    with pytest.warns(InputWarning, match=r"x\.log: .* numbered: rate \(2\), rate \(3\)"):
+        found = read_trace_files([str(file)])
+    assert found.names == ("rate", "rate (2)", "rate (3)")
+    assert found.values[0][3].tolist() == [3, -3, 0.5]
+
+
+def test_files_of_runs_that_were_put_behind_each_other_are_told(tmp_path):
+    file, rows = tmp_path / "x.log", [f"{10 * k}\t{k}\n" for k in range(20)]
+    file.write_text("".join(["state\tLnL\n", *rows, *rows]))
+    with pytest.warns(InputWarning, match="after 190 the generation is 0"):
+        read_trace_files([str(file)])

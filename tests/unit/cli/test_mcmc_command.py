@@ -108,8 +108,14 @@ def test_redo_replaces_but_not_before_the_input_is_read(finished):
     trace = (folder / "x.run1.p").read_text()
     wrong = command("--prefix", str(folder / "x"), "--redo", "--model", "GTR+X9", *SHORT)
     assert wrong.exception is not None and (folder / "x.run1.p").read_text() == trace
+    of_more_runs = [folder / f"x.{name}" for name in ("run3.p", "run3.t", "ckp.run3.samples", "run4.t")]
+    for file in of_more_runs:
+        file.write_text("of an analysis of four runs, which this one replaces")
+    as_start = command("--prefix", str(folder / "x"), "--redo", *SHORT, "--start", str(folder / "x.run3.t"))
+    assert "is an input" in str(as_start.exception) and of_more_runs[1].exists()
     assert command("--prefix", str(folder / "x"), "--redo", *SHORT).exit_code == 0
     assert (folder / "x.run1.p").read_text() == trace, "same seed, same numbers"
+    assert not any(file.exists() for file in of_more_runs)
 
 
 @pytest.mark.parametrize(

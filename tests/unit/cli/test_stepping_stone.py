@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from phloem.analysis.stones import bayes_factors
+from phloem.analysis.draws import read_draws
+from phloem.analysis.stones import bayes_factors, of_same_data
+from phloem.analysis.summarise import SummariseSettings, run_summarise
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import ChainSettings
@@ -116,8 +118,41 @@ def test_different_data_and_other_files_are_refused(finished):
         bayes_factors([file, str(folder / "trait.ss.json")])
     with pytest.raises(InputError, match="no record of a stepping-stone"):
         bayes_factors([file, str(PRIMATES)])
+    with pytest.raises(InputError, match="given twice"):
+        bayes_factors([file, str(folder / "JC")])
     with pytest.raises(InputError, match="Bayes factor"):
         bayes_factors([file])
+
+
+def test_likelihoods_of_variable_sites_alone_are_not_compared_with_others(finished):
+    folder, _ = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    (folder / "asc.ss.json").write_text(json.dumps(record | {"model": "JC+ASC"}))
+    (folder / "none.ss.json").write_text(json.dumps(record | {"log_marginal_likelihood": None}))
+    files = [str(folder / f"{name}.ss.json") for name in ("JC", "asc")]
+    with pytest.raises(InputError, match="conditioned on different things"):
+        bayes_factors(files)
+    assert of_same_data(files) == [files[:1], files[1:]]
+    with pytest.raises(InputError, match="no record of a stepping-stone"):
+        bayes_factors([files[0], str(folder / "none.ss.json")])
+
+
+@pytest.mark.parametrize("sampler", ["mcmc", "time"])
+def test_power_posteriors_are_not_summarised_as_a_posterior(sampler, finished, tmp_path):
+    prefix, ending = str(finished[0] / "JC.ss"), ("p", "t")
+    if sampler == "time":
+        (tmp_path / "x.fasta").write_text(">a\nACGTA\n>b\nACGTC\n>c\nACCTC\n>d\nACCTG\n")
+        told = ["--model", "JC", "--prefix", str(tmp_path / "x"), *SHORT[:-2]]
+        (of_more_runs := tmp_path / "x.ss.run3.log").write_text("of an analysis that is replaced")
+        assert command("time", str(tmp_path / "x.fasta"), *told, "--redo").exit_code == 0
+        assert not of_more_runs.exists()
+        prefix, ending = str(tmp_path / "x.ss"), ("log", "trees")
+    for files in ((prefix,), *((f"{prefix}.run1.{one}",) for one in ending)):
+        with pytest.raises(InputError, match="no posterior"):
+            run_summarise(SummariseSettings(files))
+    with pytest.raises(InputError, match="power posteriors"):
+        read_draws(prefix)
+    assert read_draws(prefix, burn_in=0.0).generations[0, -1] == 5000
 
 
 @pytest.mark.parametrize(

@@ -84,3 +84,9 @@ def test_unrooted_trees_get_mean_lengths():
         maximum_clade_credibility(
             sample_of_trees([uniform_unrooted(5, np.random.default_rng(1))]), "common-ancestor"
         )
+
+
+def test_trees_without_lengths_have_no_numbers_of_them():
+    for root in ("", "[&R]"):
+        tree = maximum_clade_credibility(sample_of_trees(parse_newick(f"{root}((a,b),(c,d));" * 3)))
+        assert {key for of in tree.annotations.values() for key in of} == {"prob"}

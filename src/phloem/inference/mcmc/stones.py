@@ -20,6 +20,8 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.summary.trace import mixing
 
 LEAST_SAMPLES = 10  # of a run at a stone
+NO_POSTERIOR = "Power posteriors of stepping stones: no posterior sample"
+"""What the first lines of their traces and trees say, by which readers of samples know them."""
 
 # Which power a generation samples at.
 

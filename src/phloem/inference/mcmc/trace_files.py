@@ -13,6 +13,7 @@ from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.inference.mcmc.convergence import looks_at
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.run import Run
+from phloem.inference.mcmc.stones import NO_POSTERIOR
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
 
@@ -37,7 +38,7 @@ def write_trace(prefix: str, run: Run, taxa: tuple[str, ...], done: int) -> int:
     p_path, t_path = paths(prefix, run.number)
     identity, unit = f"[ID: {analysis_id(run.settings.seed)}]", run.columns.structure.length_unit
     columns = "\t".join(["Gen", "LnL", "LnPr", *run.columns.names])
-    powers = " [Power posteriors of stepping stones: no posterior sample]" if run.settings.stones else ""
+    powers = f" [{NO_POSTERIOR}]" if run.settings.stones else ""
     p_header = f"{identity} [TL: {unit}]{powers}\n{columns}\n"
     t_header = _tree_header(f"{identity}\n[Branch lengths: {unit}]{powers}", taxa)
     for path, header, line in ((p_path, p_header, _numbers_line), (t_path, t_header, _tree_line)):

@@ -39,6 +39,7 @@ from phloem.inference.mcmc.sampler import (
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.seen import sent
 from phloem.inference.mcmc.spread import Spread
+from phloem.inference.mcmc.stones import NO_POSTERIOR
 from phloem.inference.mcmc.undefined import check_undefined, undefined_warnings
 from phloem.inference.time.ancestors.reference import check_memory
 from phloem.inference.time.coupled import (
@@ -79,10 +80,9 @@ def write_trace(prefix: str, run: AnyRun, done: int) -> int:
     are gone so; returns n."""
     names = "\t".join(["state", "LnL", "LnPr", *run.columns.names])
     taxa = ",\n".join(f"      {i + 1:2d} {newick_name(name)}" for i, name in enumerate(run.model.taxa))
-    trees = f"#NEXUS\nbegin trees;\n   translate\n{taxa};\n"
-    for path, header, line in zip(
-        paths(prefix, run.number), (f"{names}\n", trees), (_numbers_line, _tree_line)
-    ):
+    of_numbers, of_trees = (f"# {NO_POSTERIOR}\n", f"[{NO_POSTERIOR}]\n") if run.settings.stones else ("", "")
+    headers = f"{of_numbers}{names}\n", f"#NEXUS\n{of_trees}begin trees;\n   translate\n{taxa};\n"
+    for path, header, line in zip(paths(prefix, run.number), headers, (_numbers_line, _tree_line)):
         with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
             file.write("" if done else header)
             file.writelines(line(run.samples, i, run.model) for i in range(done, run.samples.n))
