@@ -1,8 +1,8 @@
 """Which tests share a worker of pytest-xdist: those that compile the same kernels, which is then done once.
 
-Tests of one file do, and all of the sampler, whose loop takes 20 s. Kernels in Triton's interpreter are not
-compiled: these tests come last, one by one, so that no worker ends long before the other; but for files whose
-host part is compiled.
+Tests of one file do, and all of the samplers, whose loops take 20 s and 40 s. Kernels in Triton's interpreter
+are not compiled: these tests come last, one by one, so that no worker ends long before the other; but for
+files whose host part is compiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ for library in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 settings.register_profile("same", derandomize=True)
 settings.load_profile("same")
 
-BROWSER = "tests/browser/test_page.py"  # starts a sampler, whose compiled loop others then find
+# Of trees with and without dates: what they have in common is compiled once. Of the browser's tests the first
+# start a sampler, whose compiled loop others then find, and all share one browser.
+SAMPLERS = ("mcmc", "/time/", "test_time_parts", "tests/conformance/test_sampler.py", "tests/browser/")
 COMPILES = ("tests/gpu/test_sampler.py", "tests/gpu/test_forest.py", "tests/gpu/test_forest_gradient.py")
 
 
@@ -45,7 +47,6 @@ def pytest_xdist_make_scheduler(config, log):
                 return "chains on a device"
             if file.startswith("tests/gpu/"):
                 return nodeid
-            sampler = "mcmc" in file or file in ("tests/conformance/test_sampler.py", BROWSER)
-            return "sampler" if sampler else file
+            return "sampler" if any(one in file for one in SAMPLERS) else file
 
     return ByKernels(config, log)

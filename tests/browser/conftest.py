@@ -74,7 +74,7 @@ def server(tmp_path_factory):
     server.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium(tmp_path_factory):
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("there is no chromium with chromedriver here (apt-get install chromium chromium-driver)")

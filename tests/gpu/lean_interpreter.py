@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from inspect import getmembers
 
 import numpy as np
+
+from gpu.lean_operations import Quick
 
 
 @cache  # two folders of tests ask for it, and what is replaced must not be replaced again
@@ -61,7 +64,19 @@ def _know_types_again(core, interpreter) -> None:
             kind.lean_numpy = numpy_type(kind)
         return kind.lean_numpy
 
+    pointer, make_pointer = core.pointer_type, core.pointer_type.__init__
+    pointers: dict[tuple, object] = {}
+
+    def new_pointer(kind, element_ty, address_space="global", const=False):
+        element = lean_unwrap(element_ty)
+        key = id(element), address_space, const
+        if key not in pointers:
+            pointers[key] = object.__new__(kind)
+            make_pointer(pointers[key], element, address_space, const)
+        return pointers[key]
+
     block.__new__, block.__init__ = new_block, lambda self, element, shape: None
+    pointer.__new__, pointer.__init__ = new_pointer, lambda self, *arguments, **options: None
     core.tensor.__init__ = make_tensor
     core._unwrap_if_constexpr = lean_unwrap
     interpreter._get_np_dtype = lean_numpy_type
@@ -127,21 +142,38 @@ def _prepare_a_module_once_a_launch(interpreter) -> None:
 
 
 def _call_built_ins_at_once(core, interpreter) -> None:
-    """A built-in function is called without copies of its arguments or a look whether a kernel calls it."""
+    """A built-in function is called without copies of its arguments or a look whether a kernel calls it.
+    Which ones there are is looked up once, and not every launch."""
     patch, checks = interpreter._patch_attr, core.builtin(lambda: None).__code__
+    quick, semantic = Quick(core, interpreter), interpreter.interpreter_semantic
+    made: dict[int, Callable] = {}
+    members: dict[int, list] = {}
+
+    def lean_patch_all(place, builder, scope):
+        if id(place) not in members:
+            members[id(place)] = [(name, one) for name, one in getmembers(place) if core.is_builtin(one)]
+        for name, one in members[id(place)]:
+            if getattr(place, name) is one:
+                interpreter._patch_attr(place, name, one, builder, scope)
 
     def lean_patch(place, name, member, builder, scope):
         if getattr(member, "__code__", None) is not checks:
             return patch(place, name, member, builder, scope)
-        function, semantic = member.__wrapped__, interpreter.interpreter_semantic
+        if id(member) not in made:
+            made[id(member)] = lean_call(name, member)
+        return scope.set_attr(place, name, made[id(member)])
+
+    def lean_call(name, member):
+        function = member.__wrapped__
 
         def called(*arguments, **options):
             options["_semantic"] = semantic
             return function(*arguments, **options)
 
-        return scope.set_attr(place, name, called)
+        of_tensors = member is getattr(core.tensor, name, None) or member is core.load
+        return (of_tensors and quick.instead(name, called)) or called
 
-    interpreter._patch_attr = lean_patch
+    interpreter._patch_attr, interpreter._patch_builtin = lean_patch, lean_patch_all
 
 
 def _know_operands_again(core, semantic) -> None:

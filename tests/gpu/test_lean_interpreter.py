@@ -62,6 +62,64 @@ def test_numbers_and_types_beside_each_other():
         assert np.array_equal(np.signbit(found), np.signbit(np.array(wanted, float)))
 
 
+@triton.jit
+def _outer(x, i, found, wrong, N: tl.constexpr, M: tl.constexpr):
+    row, column = tl.arange(0, N), tl.arange(0, M)
+    place, size = row[:, None] * M + column[None, :], N * M
+    a = tl.load(x + row)
+    k = tl.load(i + column, mask=column < M - 1, other=-7)
+    last = tl.load(x + N - 1 - row)
+    tl.store(found + place, a[:, None] * k[None, :])
+    tl.store(found + size + place, k[None, :] - row[:, None].to(tl.int64) + tl.load(x + (0 - 1) + N))
+    tl.store(found + 2 * size + place, (a[:, None] < last[:, None]) & (k[None, :] != 3) | (k == 5)[None, :])
+    tl.store(found + 3 * size + place, tl.load(x + place % N, mask=place % 3 > 0) / (k[None, :] + 0.5))
+    tl.store(found + 4 * size + place, tl.load(wrong + row)[:, None] + k[None, :])
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_operands_of_other_shapes_and_types(width):
+    """Three times, with other numbers: the interpreter's own way, and twice what is remembered of it."""
+    rng, n = np.random.default_rng(6), 8
+    for _ in range(3):
+        a, k = rng.normal(1.5, 1.0, n), rng.integers(0, 9, width).astype(np.int32)
+        a[rng.integers(n)] = np.nan
+        u = rng.integers(2**31, 2**32, n, dtype=np.uint32)
+        found = torch.empty((5, n, width), dtype=torch.float64, device=find_device())
+        _outer[(1,)](
+            *(torch.from_numpy(v).to(found.device) for v in (a, k)), found, torch.from_numpy(u), n, width
+        )
+        k[-1], row, place = -7, np.arange(n), np.arange(n * width).reshape(n, width)
+        wanted = [
+            a[:, None] * k, k - row[:, None] + a[-1], (a < a[::-1])[:, None] & (k != 3) | (k == 5),
+            np.where(place % 3 > 0, a[place % n], 0) / (k + np.float32(0.5)),
+            u[:, None] + k.astype(np.uint32),
+        ]  # fmt: skip
+        assert np.array_equal(found.cpu().numpy(), np.array(wanted, float), equal_nan=True)
+
+
+def test_what_numpy_does_in_another_way_is_left_to_the_interpreter():
+    """The control: an operation that is not the interpreter's is never taken in its place."""
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    from gpu import lean_operations
+
+    def number(value):
+        return core.tensor(interpreter.TensorHandle(np.array([value]), core.float64), core.float64)
+
+    found = {}
+    for name in ("__sub__", "__add__"):
+        calls = []
+
+        def slow(left, right, calls=calls):
+            calls.append(right)
+            return number(left.handle.data[0] - right.handle.data[0])
+
+        quick = lean_operations.Quick(core, interpreter).operator(name, slow)
+        found[name] = [quick(number(3.0), number(x)).handle.data[0] for x in (1.0, 2.0, 0.5)], len(calls)
+    assert found == {"__sub__": ([2.0, 1.0, 2.5], 1), "__add__": ([2.0, 1.0, 2.5], 3)}
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_reduction_of_pairs(axis):
     """Ties included: the smallest of 1 to 5, and the first place where it is."""
