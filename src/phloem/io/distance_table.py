@@ -63,7 +63,7 @@ def table_taxa(first: str, second: str) -> int:
     """The taxa of a table by its first two lines."""
     names, row = cells_of(first), cells_of(second or first, separator_of(first))
     whole = len(row) - len(names) in (0, 1)
-    return len(row) - 1 if whole else len(names) - (names[0] not in row[:1])
+    return max(0, len(row) - 1 if whole else len(names) - (names[:1] != row[:1]))
 
 
 @dataclass(frozen=True)

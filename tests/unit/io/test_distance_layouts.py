@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import product
 
 import numpy as np
 import pytest
@@ -190,11 +191,14 @@ def test_numbers_of_many_digits(tmp_path):
 def test_lines_that_are_blank_to_python_alone(tmp_path, blank):
     """str.strip() takes away what bytes.strip() leaves: a file of one such line had no first line."""
     for encoding in ("utf-8", "latin-1"):
-        for text in (blank, blank + "\n" + phylip("abc")):
-            (tmp_path / "m").write_bytes(text.encode(encoding, "ignore"))
-            for look in (is_distance_matrix, lambda path: taxa_of_matrix(str(path)), read_distance_matrix):
+        for text in (blank, blank + "\n" + phylip("abc"), blank + "\r\n\n2 3 0a1 0 3"):
+            for name, look in product(
+                ("m", "m.tsv"),
+                (is_distance_matrix, lambda path: taxa_of_matrix(str(path)), read_distance_matrix),
+            ):
+                (tmp_path / name).write_bytes(text.encode(encoding, "ignore"))
                 try:
-                    look(tmp_path / "m")
+                    look(tmp_path / name)
                 except InputError as error:
                     assert error.hint
 
