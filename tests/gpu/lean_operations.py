@@ -63,13 +63,16 @@ class Quick:
             data = operation(left, right if number is None else number)
             return make(data, element, kind) if data.dtype is expected else None
 
+        def known(block):  # what a comparison gives is int1, and its handle's type that of what was compared
+            return id(block.type), id(block.handle.dtype)
+
         def quick(self_, other, **options):
             if type(other) is constexpr:
                 other = other.value
             if type(other) is tensor:
-                key, right = (id(self_.type), id(other.type)), other.handle.data
+                key, right = (*known(self_), *known(other)), other.handle.data
             elif type(other) is int or (type(other) is float and other):  # 0.0 is equal to -0.0
-                key, right = (id(self_.type), type(other), other), None
+                key, right = (*known(self_), type(other), other), None
             else:
                 return slow(self_, other, **options)
             plan = plans.get(key, UNKNOWN)
@@ -83,7 +86,9 @@ class Quick:
             found = None if plan is None else apply(self_.handle.data, right, plan)
             agree = found is not None and _agree(found.handle.data, wanted.handle.data)
             plans[key] = plan if agree else None
-            self.kept.append((self_.type, getattr(other, "type", None)))
+            self.kept += [
+                one for x in (self_, other) if type(x) is tensor for one in (x.type, x.handle.dtype)
+            ]
             return wanted
 
         return quick
@@ -119,12 +124,12 @@ class Quick:
         def quick(block, slices, **options):
             if type(slices) is not tuple or any(s is not None and s != whole for s in slices):
                 return slow(block, slices, **options)
-            key = id(block.type), *[s is None for s in slices]
+            key = id(block.type), id(block.handle.dtype), *[s is None for s in slices]
             if key not in plans:
                 wanted = slow(block, slices, **options)
                 agree = block.type.is_block() and _agree(block.handle.data[slices], wanted.handle.data)
                 plans[key] = (wanted.handle.dtype, wanted.type) if agree else None
-                self.kept.append(block.type)
+                self.kept += [block.type, block.handle.dtype]
             plan = plans[key]
             if plan is None:
                 return slow(block, slices, **options)

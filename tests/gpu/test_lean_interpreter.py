@@ -120,6 +120,24 @@ def test_what_numpy_does_in_another_way_is_left_to_the_interpreter():
     assert found == {"__sub__": ([2.0, 1.0, 2.5], 1), "__add__": ([2.0, 1.0, 2.5], 3)}
 
 
+def test_what_a_comparison_gives_keeps_the_type_of_what_was_compared():
+    """Its type is int1, its handle's that of the numbers: whole ones of 64 bits do not fit another's 32."""
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    from gpu import lean_operations
+
+    def block(data, kind, shape):
+        return core.tensor(interpreter.TensorHandle(data, kind), core.block_type(core.int1, shape))
+
+    quick = lean_operations.Quick(core, interpreter).index(
+        lambda one, slices: block(one.handle.data[slices], one.handle.dtype, [1, 4])
+    )
+    for kind, data in 2 * [(core.int32, np.ones(4, bool)), (core.int64, np.ones(4, np.int64))]:
+        found = quick(block(data, kind, [4]), (None, slice(None)))
+        assert found.handle.dtype is kind and found.handle.data.dtype is data.dtype
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_reduction_of_pairs(axis):
     """Ties included: the smallest of 1 to 5, and the first place where it is."""
