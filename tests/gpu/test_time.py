@@ -9,16 +9,21 @@ import pytest
 
 from phloem.data.alphabet import alphabet
 from phloem.density.parts import Linkage, PartModel
+from phloem.errors import NumericalError
+from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.spread import Columns
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.coupled import coupled_advanced, new_coupled_run
-from phloem.inference.time.records import CALLER, LAST_LIKELIHOOD, TAKEN
+from phloem.inference.time.records import CALLER, TAKEN
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.sampler import plain_time_likelihood
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.io.alignment import read_alignment
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.pruning.cpu import cell_memory
+from unit.inference.mcmc.ranks_in_threads import on_ranks
 
 pytestmark = pytest.mark.slow  # the sampler of dated trees compiles for a minute
 OFTEN = ("hamilton", "narrow_exchange", "subtree_slide")
@@ -168,6 +173,33 @@ def test_parts_on_a_device(kinds, linkage, tmp_path):
     assert np.array_equal(advanced(resumed, 28).samples.numbers, whole.samples.numbers)
 
 
+def test_columns_of_a_chain_in_cells_and_processes(tmp_path, monkeypatch):
+    """Parts of several cells, of one process and of two: the reference, and equal bits; the control forgets
+    what cells elsewhere have come to."""
+    monkeypatch.setattr(cell_memory, "DEVICE_WORK", 1.0)
+    monkeypatch.setattr(cell_memory, "MOST_ON_DEVICES", 2)
+    alignments, model, observed = parts_case(MIXED[:3], Linkage("proportional"), tmp_path)
+    settings = replace(SETTINGS, move_weights=weights_of(model))
+
+    def walk(beside):
+        return advanced(new_run(0, observed, model, settings, device="gpu", beside=beside), 24)
+
+    whole = walk(Ranks())
+    assert whole.data.part_of.tolist() == [0, 0, 1, 1, 2, 2] and whole.state.accepted.sum() > 2
+    assert largest_error(whole, *alignments) < 1e-9
+    shared = on_ranks(2, walk)
+    assert np.array_equal(shared.samples.numbers, whole.samples.numbers)
+    right = Columns.gather
+
+    def gather(self, values, drawn):
+        right(self, values, drawn)
+        values[self.own.stop :, 0] -= 1e-3 * (self.own.start == 0)
+
+    monkeypatch.setattr(Columns, "gather", gather)
+    with pytest.raises(NumericalError, match="drew different"):  # as soon as the two decide otherwise
+        on_ranks(2, lambda beside: walk(beside) and walk(beside))
+
+
 def test_a_part_whose_model_is_not_settled_is_seen(tmp_path):
     """The control: what an accepted proposal did to the second part is forgotten."""
     alignments, model, observed = parts_case(MIXED[::3], Linkage("unlinked"), tmp_path)
@@ -226,7 +258,7 @@ def test_a_wrong_value_is_seen(tmp_path):
 
     def errs(data, state, scratch):
         answer(data, state, scratch)
-        scratch.last[LAST_LIKELIHOOD] *= 1.0 + 1e-6
+        scratch.of_cells[:, 0] *= 1.0 + 1e-6
 
     run.on_device.answer = errs
     assert largest_error(advanced(run, 48), alignment) > 1e-7

@@ -81,7 +81,7 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
 
     useful = useful_ranks(n_chains, -(-size // n_runs), seconds, swap)
     beside, why, most = 1, DEAR_SWAPS, size // (n_runs * n_chains)
-    n_cells = 1 if there.gpu else sum(map(cells_of_chain, problems))
+    n_cells = sum(cells_of_chain(problem, there.gpu) for problem in problems)
     if useful == n_chains:
         why = there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
         if there.whole is None and most > 1:
@@ -109,7 +109,7 @@ def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Proce
     advice = advise_chains(problems, plan, 1, none)
     each = advice.gpu_seconds if there.gpu else advice.cpu_seconds
     in_threads = -(-n_chains // min(there.threads, n_chains)) * each
-    n_cells = 1 if there.gpu else sum(map(cells_of_chain, problems))
+    n_cells = sum(cells_of_chain(problem, there.gpu) for problem in problems)
     beside, why = 1, there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
     if there.whole is None and most > 1:
         beside = useful_columns(n_cells, most, 1, each, there.message)
@@ -128,16 +128,26 @@ def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Proce
 FEW_CHAINS, FEW_STEPS = 8, 1_000
 
 
-def gpus_of_use(problems: Sequence[Problem], chains: ChainSettings) -> int:
-    """How many of the GPUs of this process its chains are the faster for. Runs have GPUs of their own at no
-    cost; of a run's chains those of small data leave one GPU mostly idle, and only wait for another's."""
+def gpus_of_use(problems: Sequence[Problem], chains: ChainSettings) -> tuple[int, str]:
+    """How many of the GPUs of this process its chains are the faster for, and, where it is not all, why.
+
+    Runs have GPUs of their own at no cost; of a run's chains those of small data leave one GPU mostly idle,
+    and only wait for another's. GPUs beyond the number of chains have some columns of each."""
     from phloem.pruning.gpu.step_schedule import tree_steps
 
     sizes = [(p.tip_codes, p.state_sets.shape[1], p.n_categories) for p in problems]
     steps = sum(tree_steps(*own, chains.precision) for own in sizes)
-    if chains.n_chains <= FEW_CHAINS and steps <= FEW_STEPS:
-        return min(chains.gpus, chains.n_runs)
-    return chains.gpus
+    if chains.n_chains <= FEW_CHAINS and steps <= FEW_STEPS and chains.gpus > chains.n_runs:
+        return chains.n_runs, "the few chains of a run take longer on several where data are small"
+    together = chains.n_runs * chains.n_chains
+    if chains.gpus <= together:
+        return chains.gpus, ""
+    n_cells = sum(cells_of_chain(problem, on_device=True) for problem in problems)
+    plan, most = ChainPlan(1, 1, chains.expected_generations), chains.gpus // together
+    each = advise_chains(problems, plan, 1, [None] * len(problems)).gpu_seconds
+    used = together * useful_columns(n_cells, most, 1, each, 0.0)
+    why = "there are no more chains, and columns of each are too few for another"
+    return used, "" if used == chains.gpus else why
 
 
 def busiest_bytes(division: Division, each: int) -> int:
@@ -156,11 +166,13 @@ def chain_bytes(problem: Problem) -> int:
     return sum(map(cell_bytes, column_ranges(whole, 0)))
 
 
-def cells_of_chain(problem: Problem) -> int:
-    """How many cells a part of a chain's data is on a CPU."""
-    from phloem.pruning.cpu.cell_memory import n_ranges  # Numba: only where an answer depends on it
+def cells_of_chain(problem: Problem, on_device: bool) -> int:
+    """How many cells a part of a chain's data is."""
+    # Numba: only where an answer depends on it
+    from phloem.pruning.cpu.cell_memory import n_device_ranges, n_ranges
 
     if problem.ascertained.any():
         return 1
-    sizes = problem.tip_codes.shape[1], problem.state_sets.shape[1], problem.n_categories
-    return max(1, n_ranges(*sizes))
+    (n_tips, n_patterns), n_states = problem.tip_codes.shape, problem.state_sets.shape[1]
+    sizes = n_patterns, n_states, problem.n_categories
+    return n_device_ranges(n_tips, *sizes) if on_device else max(1, n_ranges(*sizes))

@@ -262,7 +262,7 @@ def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, chosen: Selec
     device: Device = "gpu" if chosen.engine == "gpu" else "cpu"
     if here.size == 1:
         return Where(device, here), ""
-    whole = _whole_columns(chains, data, device)
+    whole = _whole_columns(chains, data)
     measured = message_seconds(here), device == "gpu", whole, measured_speeds(here, device)
     there = Processes(here.size, threads_of(chains, here), *measured)
     division = divide(_problems(data), chains, there)
@@ -276,17 +276,16 @@ def _placed(settings: McmcSettings, data: ChainInput, selection: Selection) -> t
     asked = settings.chains.gpus
     if settings.device == "cpu" or asked == 1:
         return settings, ""
-    used = gpus_of_use(_problems(data), settings.chains)
-    text = f"; chains on {used} GPU{'s' * (used > 1)}"
-    if used < asked:
-        text += f" of {asked}: the few chains of a run take longer on several where data are small"
+    used, why = gpus_of_use(_problems(data), settings.chains)
+    together = settings.chains.n_runs * settings.chains.n_chains
+    text = f"; chains on {used} GPU{'s' * (used > 1)}{f' of {asked}: {why}' if why else ''}"
+    if used > together:
+        text += f"; each has some columns of a chain, which {used // together} share"
     return replace(settings, chains=replace(settings.chains, gpus=used)), text
 
 
-def _whole_columns(chains: ChainSettings, data: ChainInput, device: Device) -> str | None:
+def _whole_columns(chains: ChainSettings, data: ChainInput) -> str | None:
     """Why a chain's columns stay together, as a clause, wherever that is so at any size."""
-    if device == "gpu":
-        return "the columns of a chain are not divided among GPUs"
     if not chains.use_data:
         return "a prior has no columns to divide"
     moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)

@@ -178,10 +178,9 @@ def _on_ranks(most: int, plans: list[PartPlan], problems: list[Problem]) -> Rank
         likelihood = forecast_divided(problem, plans[0].selection, plans[0].forecast, sizes)
     usual = ChainSettings()
     gpu = select_chains("auto", lambda: problems, _usual_plan(usual)).engine == "gpu"
-    whole = "the columns of a chain are not divided among GPUs" if gpu else None
     chains, each = [], 0 if gpu else sum(map(chain_bytes, problems))
     for size in sizes:
-        found = divide(problems, usual, Processes(size, 1, MESSAGE_SECONDS, gpu, whole))
+        found = divide(problems, usual, Processes(size, 1, MESSAGE_SECONDS, gpu))
         memory = None if gpu else busiest_bytes(found, each)
         chains.append(ChainsDivided(size, found.busy, found.seconds, memory))
     return RanksPlan(tuple(likelihood), tuple(chains))

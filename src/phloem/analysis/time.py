@@ -234,9 +234,7 @@ def _divided(chains: TimeSettings, data: TimeInput, here: Ranks, device: Device)
     if here.size == 1:
         return Where(device, here), ""
     whole = None
-    if device == "gpu":
-        whole = "the columns of a chain are not divided among GPUs"
-    elif not chains.use_data:
+    if not chains.use_data:
         whole = "a prior has no columns to divide"
     elif chains.ancestors == "sampled":
         whole = "columns are not divided where ancestors are sampled"

@@ -162,10 +162,9 @@ def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
     """The settings on the devices asked for."""
     from dataclasses import replace
 
-    from phloem.analysis.processes import devices_here
+    from phloem.analysis.processes import MANY, devices_here
 
-    n_useful = settings.chains.n_runs * settings.chains.n_chains
-    device, gpus = devices_here(devices, settings.device, n_useful)
+    device, gpus = devices_here(devices, settings.device, MANY)
     return replace(settings, device=device, chains=replace(settings.chains, gpus=gpus))
 
 

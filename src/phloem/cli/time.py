@@ -168,9 +168,9 @@ def _on_devices(devices: str | None, settings: TimeTreeSettings) -> TimeTreeSett
     """The settings on the devices asked for, in as many processes."""
     from dataclasses import replace
 
-    from phloem.analysis.processes import device_of
+    from phloem.analysis.processes import MANY, device_of
 
-    return replace(settings, device=device_of(devices, settings.device, settings.chains.n_runs))
+    return replace(settings, device=device_of(devices, settings.device, MANY))
 
 
 def _assists() -> bool:

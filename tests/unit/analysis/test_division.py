@@ -50,7 +50,7 @@ def problems(monkeypatch):
 
 
 def test_columns_are_divided_where_that_saves_more_than_messages_cost(problems):
-    n_cells = 2 * cells_of_chain(problems[0])
+    n_cells = 2 * cells_of_chain(problems[0], on_device=False)
     assert n_cells > 8
     four = divide(problems, ONE, Processes(4, 1, 0.0))
     assert four.ranks_a_chain == four.busy == 4
@@ -70,8 +70,26 @@ def test_columns_are_divided_where_that_saves_more_than_messages_cost(problems):
 def test_few_chains_of_small_data_stay_on_one_gpu(problems):
     """A run's: whole runs have GPUs of their own. The control: more chains, larger data, are on all."""
     asked = replace(ONE, gpus=4, n_chains=4)
-    assert [gpus_of_use(problems[:1], replace(asked, n_runs=runs)) for runs in (1, 2, 5)] == [1, 2, 4]
-    assert gpus_of_use(problems * 2, asked) == 4 == gpus_of_use(problems[:1], replace(asked, n_chains=9))
+    found = [gpus_of_use(problems[:1], replace(asked, n_runs=runs)) for runs in (1, 2, 5)]
+    assert [n for n, _ in found] == [1, 2, 4] and ["small" in why for _, why in found] == [True, True, False]
+    larger = problems * 2, asked
+    assert gpus_of_use(*larger) == (4, "") == gpus_of_use(problems[:1], replace(asked, n_chains=9))
+
+
+def test_gpus_beyond_the_chains_have_columns_of_each_where_these_are_many(problems, monkeypatch):
+    many, why = replace(ONE, gpus=30, n_chains=9), "there are no more chains, and columns of each are too few"
+    assert gpus_of_use(problems[:1], many) == (9, f"{why} for another")
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.DEVICE_WORK", 1.0)  # the control: large parts
+    assert cells_of_chain(problems[0], on_device=True) == 8
+    assert gpus_of_use(problems[:1], many) == (27, f"{why} for another")
+    assert gpus_of_use(problems[:1], replace(many, gpus=27)) == (27, "")
+    two = replace(ONE, n_chains=2)
+    found = divide(problems, two, Processes(5, 1, 0.0, gpu=True))
+    assert (found.ranks_a_run, found.ranks_a_chain, found.busy) == (2, 2, 4)
+    dated = divide_dated(problems, TimeSettings(n_runs=1), Processes(4, 1, 0.0, gpu=True))
+    assert dated.ranks_a_chain == 4
+    hidden = replace(problems[0], ascertained=np.arange(problems[0].tip_codes.shape[1]) < 1)
+    assert cells_of_chain(hidden, on_device=True) == 1
 
 
 def test_chains_come_first(problems):
@@ -84,7 +102,7 @@ def test_chains_come_first(problems):
     small = [replace(problems[0], tip_codes=problems[0].tip_codes[:, :9])]
     assert "too little to divide" in divide(small, ONE, Processes(3, 1, 0.0)).text("")
     hidden = replace(problems[0], ascertained=np.arange(problems[0].tip_codes.shape[1]) < 1)
-    assert cells_of_chain(hidden) == 1
+    assert cells_of_chain(hidden, on_device=False) == 1
 
 
 def test_fast_processes_have_more(problems):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from phloem.inference.mcmc.records import ParsimonyRoom
 from phloem.pruning.cpu.cell_memory import Part
 
 MOST_CHARACTERS = 8_192  # of a part: of more, every k-th counts k times
+SLICE = 4_096  # columns looked at in one go
 WARP, TYPICAL_LENGTH = 0.1, 0.05  # MrBayes 3.2.7a's
 
 
@@ -52,24 +54,48 @@ def of_few_states(allowed: np.ndarray) -> list[np.ndarray]:
     return found
 
 
-def parsimony_room(parts: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
+def whole_parts(cells: Sequence[Part]) -> list[Part]:
+    """Parts of which some cells are ranges of their columns, in one piece again."""
+    found: list[list[Part]] = []
+    for cell in cells:
+        if cell.model_of < 0:
+            found.append([])
+        found[-1].append(cell)
+    return [own[0] if len(own) == 1 else _joined(own) for own in found]
+
+
+def _joined(cells: Sequence[Part]) -> Part:
+    return replace(
+        cells[0],
+        tip_codes=np.concatenate([cell.tip_codes for cell in cells], axis=1),
+        weights=np.concatenate([cell.weights for cell in cells]),
+        unobservable=np.concatenate([cell.unobservable for cell in cells]),
+    )
+
+
+def parsimony_room(cells: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
     """Characters of all parts that parsimony can tell trees by; none unless wanted. States that no character
     tells apart (those of a hidden process) are one."""
+    parts = whole_parts(cells)
     n_tips, blocks, price, planes, first = len(parts[0].tip_codes), [], [], [], 0
     singles, copies_of, n_sites = np.zeros(2 * n_tips - 1, np.int64), [], 0.0
     for part in parts if wanted else ():
         sets = np.unique(np.asarray(part.state_sets, bool), axis=1)
         sets = sets[:, sets.any(0)]
-        allowed = sets[part.tip_codes]  # (T, P, S)
         seen = ~part.unobservable
-        singles[:n_tips] += single_changes(allowed[:, seen], part.weights[seen])
         n_sites += part.weights[seen].sum()
-        telling = np.flatnonzero(informative(allowed) & (part.weights > 0) & ~part.unobservable)
+        tells = np.zeros(len(seen), bool)
+        for begin in range(0, len(seen), SLICE):
+            here = slice(begin, begin + SLICE)
+            allowed = sets[part.tip_codes[:, here]]  # (T, P', S)
+            singles[:n_tips] += single_changes(allowed[:, seen[here]], part.weights[here][seen[here]])
+            tells[here] = informative(allowed)
+        telling = np.flatnonzero(tells & (part.weights > 0) & seen)
         copies = np.repeat(telling, np.rint(part.weights[telling]).astype(np.int64))
         if len(copies) == 0 or sets.shape[1] < 2:
             continue
         step = -(-len(copies) // MOST_CHARACTERS)
-        for characters in of_few_states(allowed[:, copies[::step]]):
+        for characters in of_few_states(sets[part.tip_codes[:, copies[::step]]]):
             own = bit_planes(characters)
             blocks.append([first, own.shape[2], own.shape[1]])
             copies_of.append(step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,31 +14,27 @@ import numpy as np
 
 from phloem.errors import DeviceError
 from phloem.hardware.ranks import ranks
+from phloem.inference.mcmc.device_forest import device_fields, forest_of, layouts_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import dealt, relative_speeds
+from phloem.inference.mcmc.spread import Columns, dealt, dealt_cells, relative_speeds
 from phloem.inference.mcmc.structure import ChainModel
-from phloem.pruning.cpu.cell_memory import Part
-from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
+from phloem.model.record import SiteModel
+from phloem.pruning.cpu.cell_memory import Part, cell_work
 from phloem.pruning.cpu.chain_tables import table_row
 from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.grid import fastest
-from phloem.pruning.interface import Problem
 
 if TYPE_CHECKING:
     from phloem.pruning.gpu.forest import GpuForest
 
-FIELDS = (
-    "weights", "process", "invariant", "invariant_frequencies", "frequencies", "values", "right", "left",
-    "generator",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Group:
-    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. forests: one for all
-    parts of one layout, a chain of which is a part of one of the group's (run_device.cell_of). on_stream: of
-    every forest, a context in which its work is given to the GPU in an order of its own, beside others."""
+    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. forests: on each of the
+    group's GPUs one for all cells of one layout there, a chain of which is a cell of one of the group's
+    (run_device.place_of). on_stream: of every forest, a context in which its work is given to its GPU in an
+    order of its own, beside others."""
 
     k: int
     first: int
@@ -77,35 +73,49 @@ STREAMS = 8  # forests of a group that the GPU may work on at the same time
 def chains_on_device(
     cells: Forest, structure: ChainModel, records: tuple[ChainData, ChainState, ChainShared],
     scratches: tuple[ChainScratch, ...], settings: ChainSettings, number: int = 0,
+    columns_of: Columns | None = None,
 ) -> DeviceChains:  # fmt: skip
     """The chains' trees and data on GPUs, evaluated from scratch; writes shared.fields, log_likelihood and
-    log_prior of the state. cells: one a part. scratches: one a thread, as many as GPUs at least; settings: of
-    all runs that are at work at the same time. number: of the run. DeviceError where there are fewer GPUs
-    than settings.gpus.
+    log_prior of the state. cells: those here. scratches: one a thread, as many as GPUs at least; settings: of
+    all runs that are at work at the same time. number: of the run. columns_of: where other processes have
+    cells of the chains, which one thread then asks for. DeviceError where there are fewer GPUs than
+    settings.gpus.
     """
     from phloem.hardware.gpu_device import require_gpus
 
     _, state, shared = records
     n_chains = len(state.slot)
     require_gpus(settings.gpus)
-    layouts = layouts_of(cells.parts)
     speeds = gpu_speeds(settings.gpus)
     gpus = gpus_of_run(number, settings.n_runs, settings.gpus, speeds)
     runs = -(-settings.n_runs // (settings.gpus * ranks().size))  # that share a GPU
     a_gpu = _groups_a_gpu(cells.parts, n_chains // len(gpus), runs, settings.precision)
-    n = min(len(scratches), n_chains, a_gpu * len(gpus))
+    a_chain = gpus_a_chain(len(gpus), n_chains, len(cells.parts))
+    n = 1 if columns_of else min(len(scratches), n_chains, a_gpu * len(gpus))
+    if a_chain > 1:
+        n = n_chains
+        places = [(gpus[k * a_chain : (k + 1) * a_chain], runs) for k in range(n)]
+    else:
+        own = dealt(n, min(n, len(gpus)), speeds[gpus.start : gpus.stop])
+        places = [(range(g, g + 1), len(here) * runs) for g, here in zip(gpus, own) for _ in here]
+    work, few = [cell_work(cell) for cell in cells.parts], len(places[0][0])
+    layouts = [layouts_of(cells.parts, there) for there in dealt_cells(work, few, speeds[:few])]
     data = cells.parts, layouts, state, settings.precision
-    own = dealt(n, min(n, len(gpus)), speeds[gpus.start : gpus.stop])
-    places = [(gpu, len(groups) * runs) for gpu, groups in zip(gpus, own) for _ in groups]
     groups = tuple(
         _group((k, *chains), place, *data)
         for k, (chains, place) in enumerate(zip(pairwise(k * n_chains // n for k in range(n + 1)), places))
     )
-    shared.fields[:] = device_fields(groups[0].forests, layouts)
+    shared.fields[:] = device_fields(groups[0].forests, [of for there in layouts for of in there])
     pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
     there = DeviceChains(groups, scratches[:n], pool, [None] * n, np.zeros(n, np.int64))
-    _start(there, cells, structure, *records)
+    _start(there, cells, structure, records, columns_of)
     return there
+
+
+def gpus_a_chain(n_gpus: int, n_chains: int, n_cells: int) -> int:
+    """How many of the GPUs of a run share a chain: where there are more of them than chains, each some of its
+    cells."""
+    return min(n_gpus // n_chains, n_cells) if n_gpus > n_chains else 1
 
 
 def gpus_of_run(number: int, n_runs: int, n_gpus: int, speeds: Sequence[float] = ()) -> range:
@@ -133,26 +143,6 @@ def gpu_speeds(n_gpus: int) -> tuple[float, ...]:
     return relative_speeds(seconds) if seconds else ()
 
 
-def layouts_of(parts: Sequence[Part]) -> list[list[int]]:
-    """The parts that share a forest: those of one number of states and of categories."""
-    found: dict[tuple, list[int]] = {}
-    for i, part in enumerate(parts):
-        found.setdefault((part.state_sets.shape[1], len(part.process), part.repeats), []).append(i)
-    return list(found.values())
-
-
-def device_fields(forests: Sequence[GpuForest], layouts: Sequence[Sequence[int]]) -> np.ndarray:
-    """(L, 13) int64 of every part: where the device wants its model (run_device.write_model), and which tree
-    of which forest it is (run_device.cell_of)."""
-    fields = np.zeros((sum(map(len, layouts)), 13), np.int64)
-    for i, (own, forest) in enumerate(zip(layouts, forests)):
-        assert len(forest.numbers.blocks) == len(FIELDS)
-        for number, part in enumerate(own):
-            fields[part, :9] = forest.numbers.blocks[:, 0]
-            fields[part, 9:] = forest.sizes.width, i, number, len(own)
-    return fields
-
-
 def _groups_a_gpu(parts: Sequence[Part], n_chains: int, n_runs: int, precision: str) -> int:
     """Groups of a run's chains on a GPU that has so many of them, and of as many other runs (docs/gpu.md has
     the measurements)."""
@@ -175,91 +165,32 @@ def _are_small(parts: Sequence[Part], precision: str) -> bool:
 
 
 def _group(
-    place: tuple[int, ...], at: tuple[int, int], parts: Sequence[Part], layouts: list[list[int]],
-    state: ChainState, precision: str,
+    place: tuple[int, ...], at: tuple[range, int], parts: Sequence[Part],
+    layouts: Sequence[list[list[int]]], state: ChainState, precision: str,
 ) -> Group:  # fmt: skip
-    """place: fields of Group. at: its GPU, and how many groups this works for."""
+    """place: fields of Group. at: its GPUs, and how many groups each works for. layouts: on each, the cells
+    of every forest."""
     from phloem.hardware.gpu_device import own_stream
 
-    (k, first, end), (gpu, beside) = place, at
+    (k, first, end), (gpus, beside) = place, at
     trees = [
         (state.order[h, s], state.left[h, s], state.right[h, s])
         for h, s in zip(range(first, end), state.slot[first:end])
     ]
-    streams = [own_stream(gpu) for _ in range(min(len(layouts), STREAMS))]
-    forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(layouts)))
-    for of, on in zip(layouts, on_stream):
-        with on():
-            forests.append(forest_of([parts[i] for i in of], trees, beside * len(streams), precision))
-    return Group(k, first, end, tuple(forests), on_stream)
-
-
-def forest_of(
-    parts: Sequence[Part], trees: Sequence[tuple[np.ndarray, ...]], beside: int,
-    precision: str = "float64",
-) -> GpuForest:  # fmt: skip
-    """Chains over parts of one layout, all parts of a chain side by side. trees: of every chain (N,) nodes
-    from the tips up, left and right children. beside: forests that the GPU works on at the same time.
-    precision: of messages and transition matrices."""
-    from phloem.pruning.gpu.forest import GpuForest
-
-    n_tips, numbers = len(parts[0].tip_codes), []
-    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for order, *both in trees:
-        number = _ordered(order, n_tips)
-        node = np.empty_like(number)
-        node[number] = np.arange(len(number))
-        numbers.append(node)
-        for side, children in zip(sides, both):
-            side.append(number[children[node[n_tips:]]])
-    left, right, each = np.stack(sides[0]), np.stack(sides[1]), np.repeat(np.arange(len(trees)), len(parts))
-    problems = [replace(_problem(part, left, right), precision=precision) for part in parts]
-    forest = GpuForest(
-        problems * len(left), left[each], right[each],
-        n_sets=max(int(part.length_class.max()) for part in parts) + 1,
-        n_processes=max(int(part.process.max()) for part in parts) + 1,
-        lazy=True, beside=beside,
-    )  # fmt: skip
-    _rename(forest, np.stack(numbers)[each])
-    return forest
-
-
-def _ordered(order: np.ndarray, n_tips: int) -> np.ndarray:
-    """(N,) new number of every node: tips as they are, children below parents."""
-    number = np.arange(len(order))
-    inner = order[order >= n_tips]
-    number[inner] = np.arange(n_tips, len(order))
-    return number
-
-
-def _problem(part: Part, left: np.ndarray, right: np.ndarray) -> Problem:
-    return Problem(
-        tip_codes=np.ascontiguousarray(part.tip_codes),
-        state_sets=np.asarray(part.state_sets, bool),
-        pattern_weights=np.asarray(part.weights, np.float64),
-        ascertained=np.asarray(part.unobservable, bool),
-        left=left[0].astype(np.int32),
-        right=right[0].astype(np.int32),
-        n_categories=len(part.process),
-        repeats=part.repeats,
-    )
-
-
-def _rename(forest: GpuForest, names: np.ndarray) -> None:
-    """Give every node of the forest's trees the number that the chains know it by. names: (H, N)."""
-    trees, places = forest.chains.trees, forest.chains.places
-    for h, name in enumerate(names):
-        node, of = trees.node[:, h].copy(), places.of[h].copy()
-        for column in (LEFT, RIGHT, PARENT):
-            there = node[..., column] >= 0
-            node[..., column][there] = name[node[..., column][there]]
-        trees.node[:, h, name] = node
-        places.of[h][:, name] = of
+    forests: list[GpuForest] = []
+    on_stream: list[Callable[[], AbstractContextManager]] = []
+    for gpu, cells in zip(gpus, layouts):
+        streams = [own_stream(gpu) for _ in range(min(len(cells), STREAMS))]
+        for i, of in enumerate(cells):
+            on_stream.append(streams[i % len(streams)])
+            with on_stream[-1]():
+                forests.append(forest_of([parts[c] for c in of], trees, beside * len(streams), precision))
+    return Group(k, first, end, tuple(forests), tuple(on_stream))
 
 
 def _start(
-    there: DeviceChains, cells: Forest, structure: ChainModel, data: ChainData, state: ChainState,
-    shared: ChainShared,
+    there: DeviceChains, cells: Forest, structure: ChainModel,
+    records: tuple[ChainData, ChainState, ChainShared], columns_of: Columns | None,
 ) -> None:  # fmt: skip
     """Evaluate every chain's accepted state from scratch: state.log_likelihood and log_prior.
 
@@ -268,56 +199,94 @@ def _start(
     """
     from phloem.inference.mcmc.compiled.run import chain_prior
 
-    n_parts = len(cells.parts)
+    data, state, shared = records
     for group in there.groups:
-        found = np.zeros((n_parts, group.end - group.first))
+        models = _first_models(there.scratches[0], group, (cells, structure, data, state))
+        own = shared.cell_values[group.first : group.end, data.first_cell :]
         for i in range(len(group.forests)):
-            own = [part for part in range(n_parts) if shared.fields[part, 10] == i]
-            values = _start_forest(there.scratches[0], group, own, (cells, structure, data, state, shared))
-            found[own] = values.reshape(-1, len(own)).T
-        state.log_likelihood[group.first : group.end] = np.cumsum(found, axis=0)[-1]  # in the loop's order
-        for h in range(group.first, group.end):
-            state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
+            here = np.flatnonzero(shared.fields[:, 10] == i)
+            own[:, here] = _start_forest(group, here, (cells, data, state, shared), models)
+        _flip(group, data, cells)
+    if columns_of is not None:
+        columns_of.gather(shared.cell_values.T, drawn_of(state, range(len(state.slot))))
+    state.log_likelihood[:] = np.cumsum(shared.cell_values, axis=1)[:, -1]  # in the loop's order
+    for h in range(len(state.slot)):
+        state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
 
 
-def _start_forest(scratch: ChainScratch, group: Group, parts: list[int], run: tuple) -> np.ndarray:
-    """The log-likelihoods of the parts of a forest for the chains of a group, chain after chain."""
+def _first_models(scratch: ChainScratch, group: Group, run: tuple) -> dict[tuple[int, int], SiteModel]:
+    """The models of the parts here, by chain and part; what the compiled loop makes of them is in the slot
+    that is not in use."""
     from phloem.inference.mcmc.compiled.model import set_model
+    from phloem.inference.mcmc.compiled.run_device import leads
+
+    cells, structure, data, state = run
+    found = {}
+    for h in range(group.first, group.end):
+        for cell, part in enumerate(data.part_of.tolist()):
+            if leads(data.part_of, cell):
+                values = state.values[h, state.slot[h]]
+                found[h, part] = structure.site_model(part, values)
+                cells.set_model(h, cell, int(cells.cells[h][cell].slot[0]), found[h, part])
+                if data.recipes.rows[part, KIND] == COMPILED:
+                    set_model(
+                        data.recipes, part, values, data.numbers[h, cell], data.addresses[h, cell], scratch
+                    )
+    return found
+
+
+def _flip(group: Group, data: ChainData, cells: Forest) -> None:
+    """Models that the compiled loop has made are those in use from now on."""
+    from phloem.inference.mcmc.compiled.run_device import leads
+
+    for h in range(group.first, group.end):
+        for cell, part in enumerate(data.part_of.tolist()):
+            if leads(data.part_of, cell) and data.recipes.rows[part, KIND] == COMPILED:
+                slot = cells.cells[h][cell].slot
+                slot[0] = 1 - slot[0]
+
+
+def _start_forest(group: Group, here: np.ndarray, run: tuple, models: dict) -> np.ndarray:
+    """(chains, n) log-likelihoods of the cells of a forest for the chains of a group."""
     from phloem.inference.mcmc.compiled.run_device import write_model
 
-    cells, structure, data, state, shared = run
-    i = int(shared.fields[parts[0], 10])
-    forest, every = group.forests[i], [(h, part) for h in range(group.first, group.end) for part in parts]
-    n_sets, lengths, models = forest.change.lengths.shape[1], [], []
-    for h, part in every:
-        first, slot = cells.parts[part].first_lengths, state.slot[h]
-        used = np.minimum(np.arange(n_sets), cells.parts[part].length_class.max())  # others are nobody's
+    cells, data, state, shared = run
+    i = int(shared.fields[here[0], 10])
+    forest = group.forests[i]
+    every = [(h, cell) for h in range(group.first, group.end) for cell in here.tolist()]
+    n_sets, lengths = forest.change.lengths.shape[1], []
+    for h, cell in every:
+        first, slot = cells.parts[cell].first_lengths, state.slot[h]
+        used = np.minimum(np.arange(n_sets), cells.parts[cell].length_class.max())  # others are nobody's
         lengths.append(state.lengths[h, slot, first + used])
-        models.append(structure.site_model(part, state.values[h, slot]))
-        cells.set_model(h, part, int(cells.cells[h][part].slot[0]), models[-1])
     with group.on_stream[i]():
-        found = forest.start(np.stack(lengths), models)
-        for k, (h, part) in enumerate(every):
-            if data.recipes.rows[part, KIND] == COMPILED:
-                own = data.numbers[h, part], data.addresses[h, part]
-                set_model(data.recipes, part, state.values[h, state.slot[h]], *own, scratch)
-                write_model(*own, shared.fields[part], forest.change, k)
-                cells.cells[h][part].slot[0] = 1 - cells.cells[h][part].slot[0]
+        found = forest.start(np.stack(lengths), [models[h, int(data.part_of[cell])] for h, cell in every])
+        for k, (h, cell) in enumerate(every):
+            if data.recipes.rows[data.part_of[cell], KIND] == COMPILED:
+                own = data.numbers[h, cell], data.addresses[h, cell]
+                write_model(*own, shared.fields[cell], forest.change, k)
         if forest.change.counts.any():
             found = forest.evaluate()
             forest.settle(np.ones(len(every), bool))
-    return found
+    return found.reshape(group.end - group.first, len(here))
+
+
+def drawn_of(state: ChainState, chains: range) -> list[float]:
+    """What processes that share chains must have drawn alike: of each, before or after a proposal."""
+    own = slice(chains.start, chains.stop)
+    return [*state.lengths[own].sum((1, 2, 3)), *state.values[own].sum((1, 2))]
 
 
 def work_on_device(
     there: DeviceChains, structure: ChainModel, data: ChainData, state: ChainState, shared: ChainShared,
-    n_generations: int, task: int,
+    n_generations: int, task: int, columns_of: Columns | None = None,
 ) -> None:  # fmt: skip
-    """All chains by n_generations, whose swaps are drawn (shared.pair)."""
+    """All chains by n_generations, whose swaps are drawn (shared.pair). columns_of: as of
+    chains_on_device."""
     from phloem.inference.mcmc.compiled.run_device import set_goal
 
     set_goal(shared.crew, n_generations, task, len(there.groups), there.away)
-    run = structure, data, state, shared
+    run = structure, data, state, shared, columns_of
     for group in there.groups[1:]:
         if there.away[group.k] and there.pool is not None:
             there.at_work[group.k] = there.pool.submit(_serve, there, run, group)
@@ -328,6 +297,8 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
     """A thread's work; Python only sets models that the compiled loop cannot make, and grows arrays."""
     from phloem.inference.mcmc.compiled.run_device import (
         AWAY,
+        COLLECT,
+        COLUMNS_WAIT,
         EVALUATE,
         FINISHED,
         MODELS_WAIT,
@@ -337,7 +308,7 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
         work,
     )
 
-    _, data, state, shared = run
+    _, data, state, shared, columns_of = run
     resume, forests = PROPOSE, group.forests
     numbers, scratch = (group.k, group.first, group.end), there.scratches[group.k]
     try:
@@ -353,12 +324,16 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
                 with group.on_stream[0]():
                     _set_models(group, run)
                 resume = EVALUATE
+            elif status == COLUMNS_WAIT:
+                chains = range(group.first, group.end)
+                columns_of.gather(shared.cell_values[group.first : group.end].T, drawn_of(state, chains))
+                resume = SETTLE
             else:
                 for forest, on_stream in zip(forests, group.on_stream):
                     if forest.change.counts.any() and not forest.chains.trees.pending.any():
                         with on_stream():
                             forest.evaluate()
-                resume = SETTLE
+                resume = COLLECT
     except BaseException:
         shared.stop[0] = 1  # others would wait for this group's chains
         raise
@@ -371,12 +346,13 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
 
 def _set_models(group: Group, run: tuple) -> None:
     """Models of proposals that the compiled loop cannot make."""
-    structure, data, state, shared = run
+    structure, data, state, shared, _ = run
     for h in range(group.first, group.end):
         old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
-        for part in range(len(data.recipes.rows) if shared.waits[h] else 0):
+        made: dict[int, SiteModel] = {}
+        for cell, part in enumerate(data.part_of.tolist() if shared.waits[h] else ()):
             differs = (old != new) & (data.recipes.reads[part] != 0)
             if data.recipes.rows[part, KIND] != COMPILED and differs.any():
-                i, number, n_parts = shared.fields[part, 10:].tolist()
-                chain = (h - group.first) * n_parts + number
-                group.forests[i].set_model(chain, structure.site_model(part, new))
+                model = made[part] = made.get(part) or structure.site_model(part, new)
+                i, number, n_cells = shared.fields[cell, 10:].tolist()
+                group.forests[i].set_model((h - group.first) * n_cells + number, model)

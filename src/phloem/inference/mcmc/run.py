@@ -154,7 +154,7 @@ def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
     if on_device:
         from phloem.inference.mcmc.device import chains_on_device
 
-        more = (data, state, shared), run.scratches, run.settings, run.number
+        more = (data, state, shared), run.scratches, run.settings, run.number, run.columns_of
         run = replace(run, on_device=chains_on_device(run.forest, run.structure, *more))
     elif run.settings.precision == "float32":
         raise InputError("chains of float32 are on a GPU only", hint="Choose --device gpu, or float64.")
@@ -208,7 +208,7 @@ def _advance(run: Run, n_generations: int) -> None:
             _work_all(run, pair, log_uniform, task)
         else:
             _work_among_ranks(run, pair, log_uniform, task)
-        if tunes and run.columns_of is not None:
+        if tunes and run.columns_of is not None and run.on_device is None:  # on devices proposals cost alike
             run.state.jumps[:, WORK] = before + run.columns_of.summed(run.state.jumps[:, WORK] - before)
         run.state.generation[0] += n
         if tunes:
@@ -273,7 +273,8 @@ def _work_all(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) ->
         from phloem.inference.mcmc.device import work_on_device
 
         run.shared.pair[: len(pair)], run.shared.log_uniform[: len(pair)] = pair, log_uniform
-        work_on_device(run.on_device, run.structure, run.data, run.state, run.shared, len(pair), task)
+        records = run.data, run.state, run.shared
+        work_on_device(run.on_device, run.structure, *records, len(pair), task, run.columns_of)
     else:
         _work_on_cpu(run, run.shared._replace(pair=pair, log_uniform=log_uniform), len(pair), task)
 

@@ -180,7 +180,7 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     own, runs = spread.own, []
     shared = spread.beside.size > 1 and bool(own.runs)
     size = spread.beside.size
-    made = partial(seen_of, parts, structure, settings, size, whole=False)
+    made = partial(seen_of, parts, structure, settings, size, device == "gpu")
     observed = sent(spread.beside, spread.own_speeds, made) if shared else parts
     states = spread.ranks.broadcast([state for state, _ in stored])
     threads = max(1, threads_of(settings, spread.ranks) // max(1, len(own.runs)))

@@ -178,10 +178,10 @@ def _order(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def chain_cells(
-    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, whole: bool = False
+    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, on_device: bool = False
 ) -> list[Part]:
     """The cells of a chain, whoever has them, in all partitions, their models those of the starting numbers.
-    whole: a cell a part, for a device, which computes their likelihoods itself."""
+    on_device: where devices evaluate them."""
     start, parts = structure.space.start(), list[Part]()
     for i, data in enumerate(observed):
         model, hidden = structure.site_model(i, start), np.zeros(data.codes.shape[1], bool)
@@ -191,7 +191,7 @@ def chain_cells(
         part = Part(
             data.codes, sets, data.weights, hidden, model.process, model.length_class, first, settings.repeats
         )
-        parts += [part] if whole else column_ranges(part, len(parts))
+        parts += column_ranges(part, len(parts), on_device)
     return parts
 
 

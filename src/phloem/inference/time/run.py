@@ -165,7 +165,7 @@ def new_run(
         from phloem.inference.time.device import DeviceLikelihood
 
         own = DeviceLikelihood(model, cells, state, run.scratch, settings.n_runs * settings.n_chains)
-        run = replace(run, on_device=own, data=data._replace(on_device=own.address()))
+        run = replace(run, on_device=own, data=data._replace(on_device=own.address(columns_of is None)))
     run.scratch.last[LAST_PRIOR] = np.nan  # which stays where the state is impossible
     if run.generation > 0:
         run.scratch.trait.power[0] = stretch_after(settings, model.n_tips, run.generation - 1).power
@@ -329,6 +329,8 @@ def _turns(run: Run, n: int, task: int) -> None:
                 _write_model(run, 1 - int(run.state.slot[0]), proposed=True)
             elif there is not None:
                 there.answer(run.data, run.state, run.scratch)
+                if run.columns_of is not None:
+                    _ask_others(run)
             elif run.columns_of is not None:
                 _ask_others(run)
             else:

@@ -280,7 +280,8 @@ def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Any
         stored = spread.ranks.broadcast(without)
     beside = spread.beside
     if shared := beside.size > 1 and bool(spread.own.runs):
-        made = partial(dated_seen, observed, model, settings, beside.size, on_device=False)
+        on_device = device == "gpu" and settings.use_data
+        made = partial(dated_seen, observed, model, settings, beside.size, on_device)
         observed = sent(beside, spread.own_speeds, made)
     new = [
         (r, observed, model, settings, stored[r] if stored else None, origin, device) for r in spread.own.runs

@@ -33,7 +33,7 @@ def dated_seen(
     parts: Sequence[Observations], model: TimeModel, settings: TimeSettings, size: int, on_device: bool
 ) -> DatedSeen:
     """Of a chain that so many processes share. on_device: its likelihoods are found there."""
-    cells = tuple(dated_cells(parts, model, whole=on_device))
+    cells = tuple(dated_cells(parts, model, on_device))
     characters = parsimony_room(cells, settings.use_data)
     per_length = _per_length(cells, model)
     characters = characters._replace(price=PRICE * characters.price, per_length=per_length)

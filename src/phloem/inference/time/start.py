@@ -13,7 +13,7 @@ from phloem.density.space import Space
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.density.traits import trait_density, trait_memory
 from phloem.errors import InputError
-from phloem.inference.mcmc.device import layouts_of
+from phloem.inference.mcmc.device_forest import layouts_of
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import OF_PROPOSALS, START, chain_forest, stream
@@ -89,9 +89,9 @@ class Cells:
     clock_of: np.ndarray
 
 
-def dated_cells(observed: Sequence[Observations], model: TimeModel, whole: bool = False) -> list[Part]:
-    """The cells of a chain, whoever has them, their models those of the starting numbers. whole: one for all
-    columns of a part."""
+def dated_cells(observed: Sequence[Observations], model: TimeModel, on_device: bool = False) -> list[Part]:
+    """The cells of a chain, whoever has them, their models those of the starting numbers. on_device: where
+    devices evaluate them."""
     parts = list[Part]()
     for i, data in enumerate(observed):
         site_model = model.engine.site_model(i, model.engine.space.start())
@@ -106,7 +106,7 @@ def dated_cells(observed: Sequence[Observations], model: TimeModel, whole: bool 
             raise InputError(
                 "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
             )
-        parts += [part] if whole else column_ranges(part, len(parts))
+        parts += column_ranges(part, len(parts), on_device)
     return parts
 
 

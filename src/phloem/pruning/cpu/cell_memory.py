@@ -41,11 +41,18 @@ RANGE_ENTRIES, RANGE_COLUMNS = 16_000, 15
 columns a state, so that transition matrices, which every range makes for itself, are a small part of it."""
 
 
-def column_ranges(part: Part, number: int) -> list[Part]:
-    """A large part as several ranges of its columns, on a grid that depends on the data alone. number: that
-    the first gets; the others share its model. Columns that could not be seen keep a part together."""
+DEVICE_WORK, MOST_ON_DEVICES = 5e9, 8
+"""The same of devices: entries of messages, of a whole tree, times states, twenty more for passing each; and
+how many there are at most, since the host lists what is to be done for every range (docs/gpu.md)."""
+
+
+def column_ranges(part: Part, number: int, on_device: bool = False) -> list[Part]:
+    """A large part as several ranges of its columns, on a grid that depends on the data alone, and on whether
+    devices evaluate them. number: that the first gets; the others share its model. Columns that could not be
+    seen keep a part together."""
     n_patterns = part.tip_codes.shape[1]
-    n = n_ranges(n_patterns, part.state_sets.shape[1], len(part.process))
+    sizes = n_patterns, part.state_sets.shape[1], len(part.process)
+    n = n_device_ranges(len(part.tip_codes), *sizes) if on_device else n_ranges(*sizes)
     if n < 2 or part.unobservable.any():
         return [part]
     ends = [n_patterns * k // n for k in range(n + 1)]
@@ -64,6 +71,12 @@ def column_ranges(part: Part, number: int) -> list[Part]:
 def n_ranges(n_patterns: int, n_states: int, n_categories: int) -> int:
     """Of a part without columns that could not be seen; 0 or 1: it stays in one."""
     return n_patterns // max(RANGE_ENTRIES // (n_states * n_categories), RANGE_COLUMNS * n_states)
+
+
+def n_device_ranges(n_tips: int, n_patterns: int, n_states: int, n_categories: int) -> int:
+    """n_ranges on devices, which come in powers of two."""
+    work = n_patterns * (n_tips - 1) * n_categories * n_states * (n_states + 20)
+    return 1 << max(1, min(MOST_ON_DEVICES, int(work // DEVICE_WORK))).bit_length() - 1
 
 
 def cell_work(part: Part) -> float:

@@ -113,7 +113,7 @@ def test_ranges_of_codons(small_ranges):
 @pytest.mark.parametrize("what", ["a range is left out", "ranges have models of their own"])
 def test_wrong_ranges_are_seen(what, small_ranges, monkeypatch):
     if what == "a range is left out":
-        monkeypatch.setattr(start, "column_ranges", lambda part, number: column_ranges(part, number)[:-1])
+        monkeypatch.setattr(start, "column_ranges", lambda *part: column_ranges(*part)[:-1])
     else:
         monkeypatch.setattr("phloem.pruning.cpu.forest.MODEL_FIELDS", ())
     with pytest.raises((AssertionError, NumericalError)):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from phloem.clustering.reference.parsimony import parsimony_score
 from phloem.data.patterns import SitePatterns
+from phloem.inference.mcmc import characters as characters_of_cells
 from phloem.inference.mcmc.characters import (
     MOST_CHARACTERS,
     WARP,
@@ -155,6 +158,26 @@ def test_characters_that_tell_nothing_are_left_out_and_many_are_thinned():
     assert room.blocks.tolist() == [[0, MOST_CHARACTERS // 64, 2]]
     assert room.price[0] == pytest.approx(6 * price_of_change(2))
     assert parsimony_room([many], wanted=False).blocks.shape == (0, 3)
+
+
+def test_cells_of_a_part_are_one_part(monkeypatch):
+    """Else each would be thinned, and lie in blocks, by itself, as parts with models of their own are, the
+    control."""
+    rng, none = np.random.default_rng(3), np.zeros(1, np.int64)
+    codes, weights = rng.integers(0, 4, (7, 900)).astype(np.int32), rng.integers(1, 20, 900).astype(float)
+    whole = Part(codes, np.eye(4, dtype=bool), weights, rng.random(900) < 0.1, none, none)
+    ends = np.linspace(0, 900, 6).astype(int).tolist()
+    cells = [
+        replace(
+            whole, tip_codes=codes[:, a:b], weights=weights[a:b], unobservable=whole.unobservable[a:b],
+            model_of=0 if a else -1,
+        )
+        for a, b in pairwise(ends)
+    ]  # fmt: skip
+    room = parsimony_room([whole])
+    monkeypatch.setattr(characters_of_cells, "SLICE", 70)
+    assert all(np.array_equal(a, b) for a, b in zip(room, parsimony_room(cells)))
+    assert len(room.blocks) < len(parsimony_room([replace(cell, model_of=-1) for cell in cells]).blocks)
 
 
 def test_characters_lie_in_blocks_of_as_many_states_as_they_show():

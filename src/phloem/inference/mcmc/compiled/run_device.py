@@ -1,8 +1,12 @@
 """Metropolis-coupled chains whose likelihood lies on a device. Moves, priors, acceptance and random numbers
 are those of run.py.
 
-Every thread has some of the chains, its group, with a forest of their own on the device: it proposes for all
-of them, has them evaluated in one launch and settles them, while the device works for other threads as well.
+Every thread has some of the chains, its group, with forests of their own on one device or several: it
+proposes for all of them, has them evaluated in a launch each and settles them, while devices work for other
+threads as well. A part of the data is one cell, or, where it is large, several ranges of its columns on a
+grid that depends on the data alone, whose log-likelihoods are added in order, wherever they were found. Of
+cells that another process has, the loop asks its caller.
+
 A thread waits for another only where a chain of one is to swap temperatures with a chain of the other. A
 chain's numbers do not depend on its company, so they do not depend on the number of threads.
 
@@ -32,8 +36,8 @@ from phloem.pruning.cpu.chain_versions import READY, settle_version
 from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, read_shared
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
-FINISHED, MODELS_WAIT, STOPPED, AWAY = -1, -2, -3, -4
-PROPOSE, EVALUATE, SETTLE = range(3)  # where advance_group goes on
+FINISHED, MODELS_WAIT, COLUMNS_WAIT, STOPPED, AWAY = -1, -2, -3, -4, -5
+PROPOSE, EVALUATE, COLLECT, SETTLE = range(4)  # where advance_group goes on
 
 # Words of ChainShared.crew, each in a cache line of its own. GOAL: generations that all chains are to have
 # done since the run began here; BASE: of them, those before the first row of ChainShared.pair; TASK; LEAVE: 1
@@ -47,13 +51,15 @@ _IDLE = 20_000  # times that a helper offers its core to others, some millisecon
 def work(data, state, shared, scratch, forests, group, resume):
     """A thread's part of what shared.crew asks for.
 
-    forests: (F, ·) the rows of the group's GpuForests (chain_tables.py), one for parts of one layout, whose
-    chains are those of the group, each part of each by itself (cell_of). group: (thread, its
+    forests: (F, ·) the rows of the group's GpuForests (chain_tables.py), one for cells of one layout on one
+    device, whose chains are those of the group, each cell of each by itself (place_of). group: (thread, its
     first chain, the one after its last). resume: PROPOSE; EVALUATE, after the models of the chains whose
-    shared.waits is 1 were set; SETTLE, after the forests evaluated what they could not from here.
+    shared.waits is 1 were set; COLLECT, after the forests evaluated what they could not from here; SETTLE,
+    after shared.cell_values got those of other processes.
 
     Thread 0 answers FINISHED when all threads have; others wait for the next goal, and answer AWAY where none
-    comes. Any thread: MODELS_WAIT, STOPPED where another has failed, or a status of chain_evaluation.
+    comes. Any thread: MODELS_WAIT, COLUMNS_WAIT, STOPPED where another has failed, or a status of
+    chain_evaluation.
     """
     status = advance_group(data, state, shared, scratch, forests, group, resume)
     while status == FINISHED:
@@ -81,15 +87,24 @@ def advance_group(data, state, shared, scratch, forests, group, resume):
                 waiting = waiting or shared.waits[h] != 0
             if waiting:
                 return MODELS_WAIT
-        if phase != SETTLE:
-            status = evaluate_parts(forests)
+        if phase < COLLECT:
+            status = evaluate_cells(forests)
             if status != READY:
                 return status
+        if phase < SETTLE:
+            for h in range(first, end):
+                for cell in range(len(shared.fields)):
+                    value = cell_value(forests, shared.fields, cell, h - first)
+                    shared.cell_values[h, data.first_cell + cell] = value
+            if len(shared.fields) < shared.cell_values.shape[1]:
+                return COLUMNS_WAIT
         g = shared.swapped[first]
         for h in range(first, end):
-            value = value_of(forests, shared.fields, h - first, state.log_likelihood[h])
+            value = 0.0
+            for cell in range(shared.cell_values.shape[1]):
+                value += shared.cell_values[h, cell]
             settle_chain(data, state, shared, scratch, h, value, shared.crew[TASK])
-            settle_parts(forests, shared.fields, h - first, shared.taken[h])
+            settle_cells(forests, shared.fields, h - first, shared.taken[h])
             exchange(shared.done, h, g + 1)
         if not swap_at(data, state, shared, group, g):
             return STOPPED
@@ -98,14 +113,14 @@ def advance_group(data, state, shared, scratch, forests, group, resume):
 
 
 @uncounted
-def cell_of(fields, part, k):
-    """(forest, its chain) of a part of chain k of a group. fields: (L, 13), behind those of write_model the
-    forest of every part, its number among the parts there, and how many these are."""
-    return fields[part, 10], k * fields[part, 12] + fields[part, 11]
+def place_of(fields, cell, k):
+    """(forest, its chain) of a cell of chain k of a group. fields: (L, 13), behind those of write_model the
+    forest of every cell, its number among the cells there, and how many these are."""
+    return fields[cell, 10], k * fields[cell, 12] + fields[cell, 11]
 
 
 @uncounted
-def evaluate_parts(forests):
+def evaluate_cells(forests):
     """Evaluate what the chains propose, all forests begun before any is awaited. READY, or why one was not
     evaluated; others may be then, and wait to be settled."""
     status = READY
@@ -126,23 +141,20 @@ def evaluate_parts(forests):
 
 
 @uncounted
-def value_of(forests, fields, k, before):
-    """The log-likelihood of a chain's proposal, summed over parts; before, where it proposes nothing."""
-    total, proposes = 0.0, False
-    for part in range(len(fields)):
-        i, cell = cell_of(fields, part, k)
-        trees = trees_at(forests[i])
-        pending = trees.pending[cell] != 0
-        proposes = proposes or pending
-        total += trees.value[1 - trees.accepted[cell] if pending else trees.accepted[cell], cell]
-    return total if proposes else before
+def cell_value(forests, fields, cell, k):
+    """The log-likelihood of a cell of what chain k of a group proposes; of what it accepted, where the
+    proposal does not change the cell."""
+    i, place = place_of(fields, cell, k)
+    trees = trees_at(forests[i])
+    pending = trees.pending[place] != 0
+    return trees.value[1 - trees.accepted[place] if pending else trees.accepted[place], place]
 
 
 @uncounted
-def settle_parts(forests, fields, k, taken):
-    for part in range(len(fields)):
-        i, cell = cell_of(fields, part, k)
-        settle_version(chains_at(forests[i]), change_at(forests[i]), cell, taken)
+def settle_cells(forests, fields, k, taken):
+    for cell in range(len(fields)):
+        i, place = place_of(fields, cell, k)
+        settle_version(chains_at(forests[i]), change_at(forests[i]), place, taken)
 
 
 @uncounted
@@ -222,18 +234,18 @@ def propose_chain(data, state, shared, scratch, forests, numbers):
         prior = chain_prior(data, state, h, 1 - state.slot[h])
     shared.move[h], shared.ratio[h], shared.prior[h], shared.waits[h] = move, ratio, prior, 0
     if prior > -math.inf:
-        for part in range(len(shared.fields)):
-            i, own = cell_of(shared.fields, part, k)
-            write_change(data, state, shared, scratch, forests[i], (h, own, part))
+        for cell in range(len(shared.fields)):
+            i, place = place_of(shared.fields, cell, k)
+            write_change(data, state, shared, scratch, forests[i], (h, place, cell))
 
 
 @uncounted
 def write_change(data, state, shared, scratch, row, numbers):
-    """What a chain proposes for one of its parts. row: of the part's forest; numbers: of the chain in the run
-    and in that forest, and of the part."""
-    h, k, part = numbers
-    change, cell, addresses = change_at(row), data.numbers[h, part], data.addresses[h, part]
-    old, new, n = state.slot[h], 1 - state.slot[h], cell_numbers(cell)
+    """What a chain proposes for one of its cells, after those before it. row: of the cell's forest; numbers:
+    of the chain in the run and in that forest, and of the cell."""
+    h, k, cell = numbers
+    change, own, addresses = change_at(row), data.numbers[h, cell], data.addresses[h, cell]
+    old, new, n, part = state.slot[h], 1 - state.slot[h], cell_numbers(own), data.part_of[cell]
     if data.moves.on[shared.move[h]] == OF_TOPOLOGY:
         _write_edits(data.n_tips, state.left[h], state.right[h], old, new, change, k)
     first = n.first_lengths
@@ -248,10 +260,17 @@ def write_change(data, state, shared, scratch, row, numbers):
                 change.lengths[k, g, x] = state.lengths[h, new, first + g, x]
     if model_differs(data.recipes, part, state.values[h, old], state.values[h, new]):
         if data.recipes.rows[part, KIND] == COMPILED:
-            set_model(data.recipes, part, state.values[h, new], cell, addresses, scratch)
-            write_model(cell, addresses, shared.fields[part], change, k)
+            if leads(data.part_of, cell):
+                set_model(data.recipes, part, state.values[h, new], own, addresses, scratch)
+            write_model(own, addresses, shared.fields[cell], change, k)
         else:
             shared.waits[h] = 1
+
+
+@uncounted
+def leads(part_of, cell):
+    """Whether a cell is the first one of its part here: they share its model."""
+    return cell == 0 or part_of[cell - 1] != part_of[cell]
 
 
 @uncounted
@@ -272,7 +291,7 @@ def write_model(numbers, addresses, fields, change, k):
     """The model in the slot of a cell that is not in use, as the device wants it, for chain k of a forest.
 
     fields: (13,) first word of weights, process, invariant, invariant frequencies, frequencies, values,
-    right, left and generator, and the padded number of states; then see cell_of.
+    right, left and generator, and the padded number of states; then see place_of.
     """
     n = cell_numbers(numbers)
     slot = 1 - int64_at(addresses[SLOT], (2,))[0]
@@ -310,9 +329,10 @@ def settle_chain(data, state, shared, scratch, h, likelihood, task):
         taken = taken and defined
         if taken:
             old, new = state.slot[h], 1 - state.slot[h]
-            for part in range(data.addresses.shape[1]):
-                if model_differs(data.recipes, part, state.values[h, old], state.values[h, new]):
-                    slot = int64_at(data.addresses[h, part][SLOT], (2,))
+            for cell in range(data.addresses.shape[1]):
+                part, values = data.part_of[cell], state.values[h]
+                if leads(data.part_of, cell) and model_differs(data.recipes, part, values[old], values[new]):
+                    slot = int64_at(data.addresses[h, cell][SLOT], (2,))
                     slot[0] = 1 - slot[0]
             state.log_likelihood[h], state.log_prior[h] = likelihood, prior
             state.slot[h] = new

@@ -13,7 +13,7 @@ from phloem.hardware.numba_compile import ByAddress
 from phloem.inference.time.ancestors.sequences import Lineages, Walk
 
 _X, _I = np.zeros(1), np.zeros(1, np.int64)
-_II, _XXX = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1))
+_II, _XX, _XXX = np.zeros((1, 1), np.int64), np.zeros((1, 1)), np.zeros((1, 1, 1))
 _BRANCHES = Branches(0, 1, _I, _I, _I, _I, _X, _X, _X, np.zeros((1, 1), np.uint8), _I, _I, _X)
 _LINEAGE = Lineage(_I, _I, _I, _I, _X)
 _LINEAGES, _WORDS = Lineages(_I, _I, _I, _I, _X, _X), np.zeros(1, np.uint64)
@@ -34,7 +34,7 @@ PULL_BACK_ALONG = ByAddress(_BRANCHES, _X, _X, _X, _X, _X)
 """pull_back_along: (branches, lengths, by_length, by_height, by_deviation, by_number)."""
 TRAIT = ByAddress(_TRAIT, _LINEAGE, _LINEAGE, _X, _X, trait_memory(1, 1), 0, 0)
 """trait_density of density/traits.py: (trait, before, now, x_before, x, memory, slot, asked)."""
-ANSWER = ByAddress(_II, _I, _X, (_II, _II), _XXX, _I, (_II, _II, _II, _I))
+ANSWER = ByAddress(_II, _I, _XX, (_II, _II), _XXX, _I, (_II, _II, _II, _I))
 """compiled/device.py: answer_there."""
 ANCESTORS = ByAddress(_I, _LINEAGES, _LINEAGES, (_I, _I, _I), _WORDS, _I, _X)
 """ancestors/chain.py: answer."""

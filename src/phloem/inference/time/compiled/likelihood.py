@@ -11,6 +11,7 @@ from phloem.density.traits import SLOPES as TRAIT_SLOPES
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
+from phloem.inference.mcmc.compiled.run_device import leads
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.ancestors.sequences import TAKE, VALUE
@@ -195,7 +196,7 @@ def assess(data, state, scratch, wanted):
             weigh_prior_slopes(scratch)
         if wanted.likelihood and data.use_data != 0:
             if wanted.answered and data.on_device != 0:
-                likelihood = scratch.last[LAST_LIKELIHOOD]
+                likelihood = add_cells(data, scratch, wanted.slopes)
             elif data.ancestors != 0:
                 likelihood = sampled_ancestors(data, state, scratch, wanted)
             elif data.on_device != 0:
@@ -282,20 +283,22 @@ def weigh_prior_slopes(scratch):
 
 @uncounted
 def ask(data, state, scratch, wanted):
-    """Say what of the likelihood is wanted; returns it where the device can be asked from here, else nan."""
+    """Say what of the likelihood is wanted; returns it where the device can be asked from here, else nan, and
+    the caller is to write it into scratch.of_cells."""
     asked = scratch.asked
     asked[PROPOSED], asked[OTHER_MODEL] = wanted.proposed, wanted.model_changed
     asked[REORDERED], asked[EVERYTHING] = wanted.reordered, wanted.everything
     asked[SLOPES], asked[PARAMETERS] = wanted.slopes, wanted.parameters
     by_caller, others = False, scratch.others
-    for part in range(others.shape[0] if wanted.proposed else 0):
-        others[part] = wanted.model_changed and is_other(data, scratch, part, wanted.everything)
-        by_caller = by_caller or (others[part] != 0 and data.recipes.rows[part, KIND] != COMPILED)
+    for cell in range(others.shape[0] if wanted.proposed else 0):
+        part = data.part_of[cell]
+        others[cell] = wanted.model_changed and is_other(data, scratch, part, wanted.everything)
+        by_caller = by_caller or (others[cell] != 0 and data.recipes.rows[part, KIND] != COMPILED)
     if data.on_device == CALLER or wanted.everything or wanted.slopes or by_caller:
         return math.nan
     own, tree = (data.numbers, data.addresses, scratch.fields, others), (state.left, state.right)
-    scratch.last[LAST_LIKELIHOOD] = state.log_likelihood[0]
-    return answer(data.on_device, (scratch.there, asked, scratch.last, tree, state.lengths, state.slot, own))
+    of_cells = scratch.of_cells
+    return answer(data.on_device, (scratch.there, asked, of_cells, tree, state.lengths, state.slot, own))
 
 
 @uncounted
@@ -308,9 +311,10 @@ def settle(data, state, scratch, model_changed):
         scratch.last[LAST_LIKELIHOOD] = ask_ancestors(data, state, scratch, TAKE, flags, now)
     elif data.on_device != 0:
         scratch.asked[TAKEN] = 1
-        for part in range(scratch.others.shape[0] if model_changed else 0):
-            slot = int64_at(data.addresses[part][SLOT], (2,))
-            slot[0] = 1 - slot[0] if scratch.others[part] != 0 else slot[0]
+        for cell in range(scratch.others.shape[0] if model_changed else 0):
+            slot = int64_at(data.addresses[cell][SLOT], (2,))
+            other = scratch.others[cell] != 0 and leads(data.part_of, cell)
+            slot[0] = 1 - slot[0] if other else slot[0]
     else:
         for cell in range(data.numbers.shape[0]):
             settle_cell(data.numbers[cell], data.addresses[cell])
