@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -18,17 +19,20 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.pruning import parts
+from phloem.pruning.grid import OnRanks
 from phloem.tree.random import uniform_unrooted
+from unit.inference.mcmc.ranks_in_threads import led
 
 SETTINGS = ChainSettings(n_chains=2, sample_every=3, tuning_generations=6)
 MIXED = (("dna", "GTR+I+G2", 5), ("protein", "LG", 3), ("binary", "MKV", 4))
 SAME = (("dna", "HKY+G2", 4), ("dna", "HKY+R2", 5))
 
 
-def case(parts, linkage):
+def case(given, linkage):
     """(alignments, structure, observations)."""
     data, models = [], []
-    for seed, (kind, text, n_sites) in enumerate(parts):
+    for seed, (kind, text, n_sites) in enumerate(given):
         rng, letters = np.random.default_rng(seed), list(alphabet(kind).states[:4])
         rows = rng.choice(letters, (4, n_sites))
         if kind == "binary":
@@ -79,10 +83,10 @@ def test_parts_on_a_device(parts, linkage):
 def test_the_likelihood_of_parts_and_its_gradient():
     data, _, _ = case(MIXED, Linkage("proportional"))
     texts = ("GTR{1,2,1,1,2}+F+I{0.1}+G2{0.5}", "LG", "MKV")
-    parts = {name: (alignment, text) for name, alignment, text in zip("abc", data, texts)}
+    named = {name: (alignment, text) for name, alignment, text in zip("abc", data, texts)}
     tree = replace(uniform_unrooted(4, np.random.default_rng(3)), taxa=data[0].taxa)
     found, wanted = (
-        PartitionedLikelihood(parts, tree, Linkage("proportional"), engine).gradient(parameters=True)
+        PartitionedLikelihood(named, tree, Linkage("proportional"), engine).gradient(parameters=True)
         for engine in ("gpu", "cpu")
     )
     np.testing.assert_allclose(found.part_log_likelihoods, wanted.part_log_likelihoods, rtol=1e-9)
@@ -94,9 +98,46 @@ def test_the_likelihood_of_parts_and_its_gradient():
     assert all(abs(found.parameters[k] - wanted.parameters[k]) < 1e-8 * largest for k in found.parameters)
     codes = data[1].codes.copy()
     codes[0, 0] = (codes[0, 0] + 1) % 4  # the control: another character in one part is seen
-    parts["b"] = (replace(data[1], codes=codes), "LG")
-    other = PartitionedLikelihood(parts, tree, Linkage("proportional"), "gpu").log_likelihood()
+    named["b"] = (replace(data[1], codes=codes), "LG")
+    other = PartitionedLikelihood(named, tree, Linkage("proportional"), "gpu").log_likelihood()
     assert abs(other / wanted.log_likelihood - 1) > 1e-6
+
+
+def test_processes_with_a_gpu_each_share_parts(monkeypatch):
+    """The same bits on one and two, of parts that share launches and one with an evaluator of its own; the
+    control: processes are sent other lengths."""
+    data, _, _ = case((*MIXED, *SAME), Linkage("proportional"))
+    texts = ("GTR{1,2,1,1,2}+F+I{0.1}+G2{0.5}", "LG", "MKV", "HKY{2}+F+G2{1}", "HKY{3}+F+G2{2}")
+    named = {name: (alignment, text) for name, alignment, text in zip("abcde", data, texts)}
+    tree = replace(uniform_unrooted(4, np.random.default_rng(3)), taxa=data[0].taxa)
+    monkeypatch.setattr(parts.PartsAmongRanks, "_measured", lambda *_: (1.0, 0.0))
+    right, turns = parts.PartsEvaluator.gradients, threading.RLock()  # Triton's interpreter has one thread
+
+    def in_turn(self, *given):
+        with turns:
+            return right(self, *given)
+
+    def with_others(self, lengths, *given):
+        return in_turn(self, [1.000001 * own for own in lengths], *given)
+
+    monkeypatch.setattr(parts.PartsEvaluator, "gradients", in_turn)
+
+    def numbers(size):
+        def work(ranks):
+            on, linkage = OnRanks("gpu", ranks), Linkage("proportional")
+            likelihood = PartitionedLikelihood(named, tree, linkage, on)
+            found = likelihood.gradient(parameters=True)
+            slopes = np.array([found.parameters[k] for k in sorted(found.parameters)])
+            told = likelihood.selections["a"].reason
+            assert size == 1 or "2 share the parts" in told, told
+            return found.part_log_likelihoods, found.branch_lengths, slopes
+
+        return led(size, work)
+
+    alone = numbers(1)
+    assert all(map(np.array_equal, alone, numbers(2)))
+    monkeypatch.setattr(parts.PartsEvaluator, "gradients", with_others)
+    assert not all(map(np.array_equal, alone, numbers(2)))
 
 
 def test_parts_that_change_places_are_seen():

@@ -30,15 +30,20 @@ class PartsEvaluator:
     Parts of one layout on a GPU share launches; those that do not fit into its memory beside the others have
     an evaluator of their own.
 
-    Lengths are effective, (2T-1,) by node of the binary tree for every part; models one a part. cells: the
-    parts that are cells, None: which suit one at the first evaluation.
+    Lengths are effective, (2T-1,) by node of the binary tree for every part; models one a part. cells,
+    together: the parts that are cells on a CPU, and that share launches on a GPU; None: which suit, or fit,
+    at the first evaluation.
     """
 
     def __init__(
-        self, problems: Sequence[Problem], selections: Sequence[Selection], cells: Sequence[int] | None = None
+        self,
+        problems: Sequence[Problem],
+        selections: Sequence[Selection],
+        cells: Sequence[int] | None = None,
+        together: Sequence[int] | None = None,
     ) -> None:
         self._problems = tuple(problems)
-        self.selections, self._given = list(selections), cells
+        self.selections, self._given, self._given_on_gpu = list(selections), cells, together
         self._evaluators: dict[int, Evaluator] = {}
         self._on_its_own = [False] * len(problems)  # in the last evaluation
         self._cells: PartCells | None = None
@@ -49,6 +54,11 @@ class PartsEvaluator:
     def cells(self) -> tuple[int, ...]:
         """The parts that are cells on a CPU, as of the first evaluation."""
         return () if self._cells is None else self._cells.parts
+
+    @property
+    def together(self) -> tuple[int, ...]:
+        """The parts that share launches on a GPU, as of the first evaluation."""
+        return () if self._gpu_cells is None else self._gpu_cells.parts
 
     def log_likelihoods(self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel]) -> np.ndarray:
         """(L,) of every part."""
@@ -87,7 +97,9 @@ class PartsEvaluator:
         return [cells for cells in (on_cpu, on_gpu) if cells is not None]
 
     def _cells_on_gpu(self, models: Sequence[SiteModel]) -> GpuPartCells | None:
-        parts = [i for i, selection in enumerate(self.selections) if selection.engine == "gpu"]
+        parts = self._given_on_gpu
+        if parts is None:
+            parts = [i for i, selection in enumerate(self.selections) if selection.engine == "gpu"]
         if parts and self._gpu_cells is None:
             from phloem.pruning.gpu.part_cells import GpuPartCells  # PyTorch: only where it is used
 
@@ -193,15 +205,12 @@ class PartsAmongRanks:
         self._alone.log_likelihoods(lengths, models)  # compiled now, and which parts are cells is known
         seconds, message = self._measured(lengths, models)
         work = [p.tip_codes.size * p.state_sets.shape[1] ** 2 * p.n_categories for p in self._problems]
-        on_gpu = any(selection.engine == "gpu" for selection in self.selections)
-        most = 1 if on_gpu else min(self._ranks.size, len(work))
-        self._shares = useful_deal(work, most, seconds, message)
+        self._shares = useful_deal(work, min(self._ranks.size, len(work)), seconds, message)
         busy, idle = len(self._shares), self._ranks.size - len(self._shares)
         who = f"{busy} share the parts" if busy > 1 else "the first has all parts"
         text = f"{self._ranks.size} processes, {self._ranks.how}; {who}"
         why = "messages would take longer than more of them save"
-        if on_gpu or busy == len(work):
-            why = "parts are not divided among GPUs" if on_gpu else "there are no more parts"
+        why = "there are no more parts" if busy == len(work) else why
         text += f", {idle} idle: {why}" if idle else ""
         self.selections = [replace(one, reason=f"{one.reason}; {text}") for one in self.selections]
         if busy > 1:
@@ -210,10 +219,11 @@ class PartsAmongRanks:
                     [self._problems[i] for i in own],
                     [(self.selections[i].engine, self.selections[i].threads) for i in own],
                     [k for k, i in enumerate(own) if i in self._alone.cells],
+                    [k for k, i in enumerate(own) if i in self._alone.together],
                 )
                 for own in self._shares
             ]
-            parts += [([], [], [])] * idle
+            parts += [([], [], [], [])] * idle
             self._ranks.together(_open_parts, self._number, parts=parts)
 
     def _measured(self, lengths, models) -> tuple[float, float]:
@@ -243,9 +253,9 @@ def _hear(ranks: Ranks, given=None) -> None:
 
 
 def _open_parts(ranks: Ranks, number: int, parts=None) -> None:
-    problems, engines, cells = ranks.scatter(parts)
+    problems, engines, *which = ranks.scatter(parts)
     selections = [select_engine(e, problem, n) for (e, n), problem in zip(engines, problems)]
-    _HELD[number, ranks.number] = PartsEvaluator(problems, selections, cells)
+    _HELD[number, ranks.number] = PartsEvaluator(problems, selections, *which)
 
 
 def _ask_parts(ranks: Ranks, number: int, method: str, given=None) -> list[Any] | None:
