@@ -10,7 +10,8 @@ from phloem.cli.data_options import takes_data
 
 _takes_input = takes_data(
     ambiguity="missing",
-    alignment_help="Alignment: FASTA, PHYLIP, NEXUS; or matrix: PHYLIP, NEXUS, CSV, .npy; -: standard input.",
+    alignment_help="Alignment (FASTA, PHYLIP, NEXUS, …); or distances: PHYLIP, NEXUS, CSV, MEGA, .npy, a "
+    "list of pairs; -: standard input.",
 )
 _DISTANCE = typer.Option(
     None, "--distance", "-d", help="p, jc69, k80, f84, tn93, logdet; poisson, kimura; ml. Else by data type."

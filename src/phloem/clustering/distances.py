@@ -24,7 +24,7 @@ from phloem.clustering.formula import Formula, formula_for, state_weights
 from phloem.clustering.settings import NUCLEOTIDES, DistanceSettings, check_settings, select_distance_device
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
-from phloem.errors import InputError
+from phloem.errors import InputError, require_type
 
 
 class NoCommonSite(InputError):
@@ -123,6 +123,7 @@ def _measure(
 ) -> DistanceTriangle:
     """allocate(n, precision): memory for the entries of n taxa."""
     settings = settings or DistanceSettings()
+    require_type("the alignment", alignment, Alignment, "Read it: read_alignment(file).")
     check_settings(settings, alignment.alphabet.kind)
     alignment = measured_sites(alignment, settings)
     n, formula = alignment.n_taxa, formula_for(alignment, settings)

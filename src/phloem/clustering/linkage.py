@@ -109,6 +109,7 @@ class Merges:
         return cls(ends[:, 0], ends[:, 1], height[n:])
 
 
+OF_SCIPY = {"average": "upgma", "weighted": "wpgma"}
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
 CPU_SECONDS = 3e-9  # per entry of a square, two cores
 SMALL = 256  # so few clusters of many finish one merge at a time
@@ -138,6 +139,9 @@ def linkage(
     averages in another order where the CPU merges one pair at a time: distances may differ in the last bit.
     Where they do not fit one GPU, all are used (device_bands.devices_by_rows), except by single linkage.
     """
+    if method in OF_SCIPY:
+        hint = f"It is called '{OF_SCIPY[method]}' here."
+        raise InputError(f"unknown method of linkage '{method}'", hint=hint)
     require_choice("method of linkage", method, get_args(LinkageMethod))
     require_count("threads", threads)
     given = plain_array(distances.values if isinstance(distances, DistanceMatrix) else distances)

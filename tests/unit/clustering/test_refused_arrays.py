@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.clustering.arrays import require_symmetry
+from phloem.clustering.distances import pairwise_distances
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
 from phloem.clustering.settings import DistanceSettings, check_settings
@@ -87,6 +88,13 @@ def test_arrays_of_other_classes_and_those_that_cannot_be_written(n):
             made = make(given, overwrite=given is fixed).tree([str(k) for k in range(n)])
             assert np.array_equal(made.lengths, expected.lengths)
     assert np.array_equal(fixed, d)
+
+
+def test_scipys_names_of_methods_and_files_in_place_of_alignments():
+    with pytest.raises(InputError, match="called 'upgma'"):
+        linkage(np.zeros((2, 2)), "average")
+    with pytest.raises(InputError, match="is of type str"):
+        pairwise_distances("primates.nex")
 
 
 def test_methods_that_there_are_not():
