@@ -22,7 +22,13 @@ from phloem.io.input_file import read_input, unpacked_name
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees
 from phloem.summary.concordance import Concordance, around_branches, concordance
-from phloem.summary.site_concordance import SiteConcordance, likely_concordance, site_concordance
+from phloem.summary.site_concordance import (
+    SiteConcordance,
+    likely_concordance,
+    seen_in_all,
+    site_concordance,
+)
+from phloem.tree.match import respelled
 from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
 
@@ -123,7 +129,7 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
             row |= numbers
     labelled = _labelled(tree, branches, [[row[_LABELS.get(name, name)] for name in labels] for row in rows])
     named = _NAMES.match(bytes(read_input(settings.tree)).decode(errors="replace"))
-    had = tuple(named[1].split("/")) if named else ("label",) * any(row["label"] for row in rows)
+    had = tuple(named[1].split("/")) if named else _numbered([row["label"] for row in rows])
     seconds = time.perf_counter() - begin
     result = ConcordanceResult(
         settings, columns, tuple(rows), (*had, *labels), labelled, n_genes, model, seconds
@@ -176,6 +182,12 @@ def _below_each(tree: Tree, branches: np.ndarray) -> list[tuple[list[str], int]]
     return [(below[x], x) for x in branches.tolist()]
 
 
+def _numbered(labels: list[str]) -> tuple[str, ...]:
+    """Names for the numbers in labels of another program, such as 97.4/100."""
+    n = max((label.count("/") + 1 for label in labels if label), default=0)
+    return ("label",) * n if n < 2 else tuple(f"label {i + 1}" for i in range(n))
+
+
 def _branch(tree: Tree, names: list[str], x: int) -> dict[str, Any]:
     """branch: the taxa below it, in the drawing that the file has."""
     return {
@@ -206,16 +218,18 @@ def _site_factors(
     if settings.alignment is None:
         return
     alignment = read_alignment(settings.alignment, datatype=settings.datatype)
+    tree = respelled(tree, alignment.taxa)
     row = {name: i for i, name in enumerate(alignment.taxa)}
     unlike = sorted(row.keys() ^ set(tree.taxa))
     if unlike:
         where, other = ("tree", "alignment") if unlike[0] in row else ("alignment", "tree")
         what = f"the {other} has a taxon '{unlike[0]}' that the {where} has not"
-        raise InputError(what, file=settings.alignment, hint="Both must have the same taxa.")
+        raise InputError(what, file=settings.alignment, taxon=unlike[0], hint="Both must have the same taxa.")
     own = np.zeros_like(groups)
     own[[row[name] for name in tree.taxa]] = groups
     rng = np.random.default_rng([settings.seed, _STREAM])
-    yield "sCF", site_concordance(site_patterns(alignment), own, settings.quartets, rng), None
+    patterns = site_patterns(alignment)
+    yield "sCF", site_concordance(patterns, own, settings.quartets, rng), None
     if settings.scfl:
         yield "sCFL", *_by_likelihood(settings, alignment, tree, own)
 
@@ -242,26 +256,24 @@ def _by_likelihood(
         ends |= {behind: int(h), everything ^ behind: int(edges.back[h])}
     bits = [[sum(1 << int(i) for i in np.flatnonzero(g)) for g in own.T] for own in groups.transpose(1, 0, 2)]
     assert isinstance(messages, DirectedMessages)
-    shares, sites, decisive = [], [], []
-    for four in bits:  # a branch at a time: states at four nodes take 32 P S bytes
-        corners = messages.states_behind([ends[x] for x in four], edges.back)
-        one = likely_concordance(corners[None], data.weights[0])
-        shares.append(one.shares[0])
-        sites.append(one.sites[0])
-        decisive.append(one.decisive[0])
-    none = np.zeros(len(bits), np.int64)
-    return SiteConcordance(np.array(shares), np.array(sites), np.array(decisive), none), fit.model_text
+    patterns, made = site_patterns(alignment), []
+    for four, seen in zip(bits, seen_in_all(patterns, groups)):
+        # a branch at a time: states at four nodes take 32 P S bytes; under +ASC unseen patterns come last
+        corners = messages.states_behind([ends[x] for x in four], edges.back)[:, : len(seen)]
+        made.append(likely_concordance(corners[None], patterns.weights * seen))
+    return SiteConcordance(*(np.concatenate(column) for column in zip(*made))), fit.model_text
 
 
 def _of_sites(name: str, found: SiteConcordance) -> list[dict[str, Any]]:
     """Shares in percent, None where no site is decisive; numbers of sites."""
     last = name.removeprefix("sCF")
     rows = []
-    for shares, sites, n, looked in zip(found.shares, found.sites, found.decisive, found.quartets):
+    for shares, sites, n, looked, telling in zip(*found):
         row: dict[str, Any] = {}
         for own, share, count in zip((name, f"sDF{last}1", f"sDF{last}2"), shares.tolist(), sites.tolist()):
             row |= {own: 100.0 * share if np.isfinite(share) else None, f"{own}_N": count}
-        rows.append(row | {f"sN{last}": float(n)} | ({} if last else {"quartets": int(looked)}))
+        quartets = {} if last else {"quartets": int(looked), "decisive_quartets": int(telling)}
+        rows.append(row | {f"sN{last}": float(n)} | quartets)
     return rows
 
 

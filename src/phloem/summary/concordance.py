@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import betainc, betaln
 
 from phloem.errors import InputError
+from phloem.tree.match import folded, likely_name, respelled, spellings
 from phloem.tree.tree import Tree
 
 _RATE = 0.5  # of the Yule prior of branch lengths in coalescent units (Sayyari and Mirarab 2016)
@@ -44,20 +45,16 @@ def concordance(
     """reference: unrooted, binary; genes: of some of its taxa each, resolved or not, rooted or not. files:
     where they come from, for messages.
 
-    Errors: InputError for a reference that is not binary, and taxa of genes that it has not.
+    Names of taxa are equal by NEXUS' rule (tree/match.py). Errors: InputError for a reference that is not
+    binary, and taxa of genes that it has not.
     """
     branches, groups = around_branches(reference, files[0])
     column = {name: i for i, name in enumerate(reference.taxa)}
     n = len(branches)
     counts, decisive, quartets = np.zeros((3, n), np.int64), np.zeros(n, np.int64), np.zeros((n, 3))
-    for number, gene in enumerate(genes, 1):
-        unknown = [name for name in gene.taxa if name not in column]
-        if unknown:
-            raise InputError(
-                f"gene tree {number} has a taxon '{unknown[0]}' that the tree has not",
-                file=files[1],
-                hint="Take it out, or mend its name.",
-            )
+    for number, given in enumerate(genes, 1):
+        gene = respelled(given, reference.taxa)
+        _require_known(gene, reference.taxa, number, files[1])
         colours = groups[[column[name] for name in gene.taxa]]  # (t, n, 4)
         below, total = _below(gene, colours.astype(np.float64)), colours.sum(0).astype(np.float64)
         here = (total > 0).all(-1)
@@ -72,6 +69,18 @@ def concordance(
     neither = decisive - counts.sum(0)
     posterior = local_posterior(quartets)
     return Concordance(branches, decisive, own, first, second, neither, quartets, posterior)
+
+
+def _require_known(gene: Tree, taxa: Sequence[str], number: int, file: str | None) -> None:
+    known, spelt = set(taxa), spellings(taxa)
+    unknown = [name for name in gene.taxa if name not in known]
+    if not unknown:
+        return
+    name = next((name for name in unknown if folded(name) not in spelt), unknown[0])
+    near = likely_name(name, taxa)
+    hint = f"Is it '{near}'? Rename it in one file." if near else "Take it out, or mend its name."
+    what = f"gene tree {number} has a taxon '{name}' that the tree has not"
+    raise InputError(what, file=file, taxon=name, hint=hint)
 
 
 def around_branches(tree: Tree, file: str | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,8 @@ SCALES = np.arange(5, 15) / 10.0  # of the number of sites, in the AU test
 _AT_A_TIME = 1 << 22  # draws held at once
 _STREAM = 4  # of random numbers
 _FEWEST = 5
+# Log units: trees that differ in a branch of length zero alone are equally good, up to what fits leave.
+_TIE = 1e-3
 _CERTAIN = 0.95  # of the set of trees by expected weights
 
 
@@ -90,8 +92,13 @@ def resampled(sites: TreeSites, scale: float, replicates: int, rng: np.random.Ge
 
 def _best_shares(sums: np.ndarray) -> np.ndarray:
     """(n,) how often each is the best, shared among equals."""
-    best = sums >= sums.max(1, keepdims=True) - 1e-9
+    best = _are_best(sums)
     return (best / best.sum(1, keepdims=True)).mean(0)
+
+
+def _are_best(sums: np.ndarray) -> np.ndarray:
+    """(R, n) which trees are the best of a replicate, all of equals."""
+    return sums >= sums.max(1, keepdims=True) - _TIE
 
 
 def _kishino_hasegawa(centred: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -151,8 +158,9 @@ def _weighty(weights: np.ndarray) -> np.ndarray:
 
 def approximately_unbiased(sites: TreeSites, replicates: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) p-values of the AU test (Shimodaira 2002, Syst. Biol. 51:492): from how the share of replicates in
-    which a tree is the best changes with the number of sites drawn."""
-    shares = np.array([_best_shares(resampled(sites, r, replicates, rng)) for r in SCALES])
+    which a tree is the best changes with the number of sites drawn. No tree is better than its equal: where
+    two are the best, both are, and neither's p is lower than it would be alone."""
+    shares = np.array([_are_best(resampled(sites, r, replicates, rng)).mean(0) for r in SCALES])
     return np.array([au_p_value(own, SCALES, replicates) for own in shares.T])
 
 

@@ -77,6 +77,47 @@ def test_sites_are_drawn_within_their_part(sites):
     assert same.wsh.tolist() == same.sh.tolist() == [1, 1]
 
 
+def test_a_tree_as_good_as_another_lowers_no_p_value(sites):
+    """Of trees that differ in a branch of length zero alone, up to what fits leave, both are the best."""
+    alone = compare_trees(TreeSites(sites, WEIGHTS), 2000, 3)
+    again = compare_trees(TreeSites(sites[[0, 1, 2, 3, 0]] - np.eye(5)[4][:, None] * 1e-7, WEIGHTS), 2000, 3)
+    np.testing.assert_allclose(again.au[:4], alone.au, atol=1e-12)
+    assert again.au[4] == again.au[0] and again.bootstrap.sum() == pytest.approx(1)
+    worse = compare_trees(TreeSites(sites[[0, 1, 2, 3, 0]] - np.eye(5)[4][:, None] * 1e-3, WEIGHTS), 2000, 3)
+    assert worse.au[4] < again.au[4] and worse.bootstrap[4] == 0 < again.bootstrap[4]  # 0.2 log units
+
+
+QUINTET = ">a\nACGTACGTAA\n>b\nACGTACGTCA\n>c\nACGAACGTCC\n>d\nACGATCGTCG\n>e\nACCATCGTCT\n"
+FIRST, OTHER = "(a,b,(c,(d,e)));", "(a,c,(b,(d,e)));"
+
+
+def verdicts(tmp_path, text, **options):
+    (tmp_path / "a.fasta").write_text(QUINTET)
+    (tmp_path / "t.nwk").write_text(text)
+    given = str(tmp_path / "a.fasta"), str(tmp_path / "t.nwk")
+    options = {"model": "JC", "prefix": str(tmp_path / "x"), "redo": True, "replicates": 1000} | options
+    return run_tree_tests(TreeTestsSettings(*given, **options))
+
+
+def test_a_topology_that_stands_twice_is_tested_once(tmp_path):
+    again = "((d,e),c,(b,a)9:2)8;"
+    once, twice = verdicts(tmp_path, FIRST + OTHER), verdicts(tmp_path, FIRST + again + OTHER)
+    for name, column in twice.tests._asdict().items():
+        np.testing.assert_array_equal(column, getattr(once.tests, name)[[0, 0, 1]], err_msg=name)
+    assert once.warnings == () and "once, as that: 2 as 1" in twice.warnings[0]
+    table = (tmp_path / "x.tests.tsv").read_text().splitlines()
+    sites = np.loadtxt(tmp_path / "x.sites.tsv", skiprows=1)
+    assert len(table) == 4 and (sites[:, 1] == sites[:, 2]).all() and (sites[:, 1] != sites[:, 3]).any()
+    with pytest.raises(InputError, match="the 2 trees have one topology") as caught:
+        verdicts(tmp_path, FIRST + "((a,b),(c,(d,e)));")
+    assert caught.value.file == str(tmp_path / "t.nwk")
+
+
+def test_where_the_root_means_something_it_tells_trees_apart(tmp_path):
+    rooted = "((a,b),(c,(d,e)));(a,(b,(c,(d,e))));"
+    assert verdicts(tmp_path, rooted, model="UNREST").warnings == ()
+
+
 @pytest.mark.parametrize(("d", "c"), [(0.5, 0.3), (1.2, -0.4), (-0.3, 0.1), (1.0, 0.8)])
 def test_the_unbiased_p_value_of_shares_that_follow_its_law(d, c):
     shares = 1 - ndtr(d * np.sqrt(SCALES) + c / np.sqrt(SCALES))
