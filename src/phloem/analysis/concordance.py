@@ -21,7 +21,7 @@ from phloem.io.alignment import read_alignment
 from phloem.io.input_file import read_input, unpacked_name
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees
-from phloem.summary.concordance import Concordance, around_branches, concordance
+from phloem.summary.concordance import SHORTEST, Concordance, around_branches, concordance
 from phloem.summary.site_concordance import (
     SiteConcordance,
     likely_concordance,
@@ -44,12 +44,13 @@ _NAMES = re.compile(r"\s*\[branch labels, in percent: ([^\]]*)\]")  # as phloem 
 @dataclass(frozen=True)
 class ConcordanceSettings:
     """tree: one unrooted binary tree, with labels or without. genes: a file of gene trees, of some of its
-    taxa each. alignment: whose sites are counted, datatype: of its characters; quartets: of taxa a branch at
-    most, drawn by seed. scfl: also by likelihood, under model, fitted on the tree. prefix: of the files
-    written, by default the tree's name."""
+    taxa each, whose inner branches below shortest resolve nothing. alignment: whose sites are counted,
+    datatype: of its characters; quartets: of taxa a branch at most, drawn by seed. scfl: also by likelihood,
+    under model, fitted on the tree. prefix: of the files written, by default the tree's name."""
 
     tree: str
     genes: str | None = None
+    shortest: float = SHORTEST
     alignment: str | None = None
     datatype: str | None = None
     quartets: int = 1000
@@ -85,8 +86,8 @@ class ConcordanceSettings:
 
 @dataclass(frozen=True, eq=False)
 class ConcordanceResult:
-    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. model: the one
-    of likelihoods, with its numbers."""
+    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. short: how
+    many branches of every gene tree were taken for none. model: the one of likelihoods, with its numbers."""
 
     settings: ConcordanceSettings
     columns: tuple[str, ...]
@@ -94,6 +95,7 @@ class ConcordanceResult:
     names: tuple[str, ...]
     tree: Tree
     n_genes: int
+    short: tuple[int, ...]
     model: str | None
     seconds: float
 
@@ -115,10 +117,12 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     rows: list[dict[str, Any]] = [_branch(tree, names, x) for names, x in _below_each(tree, branches)]
     columns: tuple[str, ...] = COLUMNS
     labels: list[str] = []
-    n_genes, model = 0, None
+    short: tuple[int, ...] = ()
+    model = None
     if settings.genes is not None:
         genes = read_trees(settings.genes)
-        found, n_genes = concordance(tree, genes, (settings.tree, settings.genes)), len(genes)
+        found = concordance(tree, genes, (settings.tree, settings.genes), settings.shortest)
+        short = found.short
         for row, numbers in zip(rows, _of_genes(found)):
             row |= numbers
         columns, labels = (*columns, *OF_GENES), ["gCF", "local posterior"]
@@ -132,7 +136,7 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     had = tuple(named[1].split("/")) if named else _numbered([row["label"] for row in rows])
     seconds = time.perf_counter() - begin
     result = ConcordanceResult(
-        settings, columns, tuple(rows), (*had, *labels), labelled, n_genes, model, seconds
+        settings, columns, tuple(rows), (*had, *labels), labelled, len(short), short, model, seconds
     )
     _write(result)
     return result
@@ -150,6 +154,10 @@ def _check(settings: ConcordanceSettings) -> None:
     for name in ("datatype", "quartets", "scfl", "model", "seed"):
         if settings.alignment is None and getattr(settings, name) != getattr(usual, name):
             raise InputError(f"--{name} is about sites", hint="Add --alignment FILE, or leave it out.")
+    if settings.genes is None and settings.shortest != usual.shortest:
+        raise InputError("--shortest is about gene trees", hint="Add a file of these, or leave it out.")
+    if not settings.shortest >= 0:
+        raise InputError(f"--shortest {settings.shortest}", hint="Give a length; 0 takes all branches.")
     if settings.model is not None and not settings.scfl:
         raise InputError("--model is of likelihoods", hint="Add --scfl, or leave it out.")
     if not 1 <= settings.quartets <= 1_000_000:
@@ -168,6 +176,7 @@ def _write(result: ConcordanceResult) -> None:
             "branches": [{name: row[name] for name in columns} for row in result.rows],
             "labels": list(result.names),
             "gene_trees": result.n_genes,
+            "short_branches": sum(result.short),
             "model": result.model,
             "seconds": result.seconds,
             "settings": asdict(settings),

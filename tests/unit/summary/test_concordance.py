@@ -120,6 +120,33 @@ def test_files_carry_the_labels_the_tree_had(tmp_path, monkeypatch):
         run_concordance(ConcordanceSettings("t.tree", "g.nwk"))
 
 
+def test_branches_without_a_length_resolve_nothing(tmp_path, monkeypatch):
+    """Equal sequences are joined as they stand in the file, gene after gene."""
+    monkeypatch.chdir(tmp_path)
+    gene = "((c:.1,d:.1):.1,e:.1,(a1:0,(a2:0,a3:0):{}):.2);"
+    Path("g.nwk").write_text(
+        gene.format(0) + gene.format(2.6e-6) + "(c:.1,d:.1,(e:.1,(a1:0,a2:0):0):.2);" * 6
+    )
+    for pair in ("(a1,a2),a3", "(a2,a3),a1"):
+        Path("t.tree").write_text(f"(c,d,(e,({pair})));")
+        result = run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True))
+        row = next(row for row in result.rows if row["branch"].count(",") == 1)
+        assert (row["gDFP_N"], row["gN"], row["local_posterior"]) == (2, 2, pytest.approx(1 / 3))
+        assert result.short == (1, 1) + (1,) * 6
+        assert json.loads(Path("t.cf.json").read_text())["short_branches"] == 8
+        every = run_concordance(ConcordanceSettings("t.tree", "g.nwk", shortest=0, redo=True))
+        row = next(row for row in every.rows if row["branch"].count(",") == 1)
+        assert row["gCF_N"] == (2 if pair.startswith("(a2") else 0) and row["local_posterior"] != 1 / 3
+    rooted = trees("((a1:0,(a2:0,a3:0):0):1e-7,(c:.1,(d:.1,e:.1):.1):1e-7);", "((a1,(a2,a3)),(c,(d,e)));")
+    assert concordance(trees("(c,d,(e,(a1,(a2,a3))));")[0], rooted).short == (2, 0)
+    for given, said in (
+        ({"shortest": -1.0, "genes": "g.nwk"}, "-1"),
+        ({"shortest": 1.0}, "about gene trees"),
+    ):
+        with pytest.raises(InputError, match=said):
+            run_concordance(ConcordanceSettings("t.tree", **({"alignment": "no"} | given)))
+
+
 def test_trees_that_say_nothing_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("g.nwk").write_text("(a,b,(c,x));\n")
