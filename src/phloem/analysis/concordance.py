@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.model_file import file_of_model, model_of
+from phloem.analysis.negative_lengths import without_negative
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
@@ -106,7 +107,7 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     begin = time.perf_counter()
     _check(settings)
     check_outputs(settings.files, settings.inputs, settings.redo)
-    trees = read_trees(settings.tree)
+    trees = _read(settings.tree)
     if len(trees) != 1:
         what = f"there are {len(trees)} trees, and concordance is of one"
         raise InputError(what, file=settings.tree, hint="Take the others out, or exchange the two files.")
@@ -120,7 +121,7 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     short: tuple[int, ...] = ()
     model = None
     if settings.genes is not None:
-        genes = read_trees(settings.genes)
+        genes = _read(settings.genes)
         found = concordance(tree, genes, (settings.tree, settings.genes), settings.shortest)
         short = found.short
         for row, numbers in zip(rows, _of_genes(found)):
@@ -140,6 +141,10 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     )
     _write(result)
     return result
+
+
+def _read(file: str) -> list[Tree]:
+    return without_negative(read_trees(file, allow_negative=True), file)
 
 
 _LABELS = {"local posterior": "_posterior"}

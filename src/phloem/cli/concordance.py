@@ -32,10 +32,8 @@ def concordance(
     console.print(f"{len(result.rows)} inner branches, {result.n_genes:,} gene trees")
     short = [n for n in result.short if n]
     if short:
-        console.print(
-            f"{sum(short):,} branches of {len(short):,} gene trees are shorter than "
-            f"{result.settings.shortest:g}, and resolve nothing"
-        )
+        what = f"branches of gene trees below {result.settings.shortest:g}, which resolve nothing"
+        console.print(f"{what}: {sum(short):,}, in {len(short):,} trees")
     for name in ("gCF", "sCF", "sCFL"):
         shares = [row[name] for row in result.rows if row.get(name) is not None]
         if shares:

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from phloem.analysis.concordance import ConcordanceSettings, run_concordance
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.trees import parse_trees, read_tree
 from phloem.summary.concordance import around_branches, concordance, local_posterior
 from phloem.tree.reroot import unroot
@@ -139,6 +139,9 @@ def test_branches_without_a_length_resolve_nothing(tmp_path, monkeypatch):
         assert row["gCF_N"] == (2 if pair.startswith("(a2") else 0) and row["local_posterior"] != 1 / 3
     rooted = trees("((a1:0,(a2:0,a3:0):0):1e-7,(c:.1,(d:.1,e:.1):.1):1e-7);", "((a1,(a2,a3)),(c,(d,e)));")
     assert concordance(trees("(c,d,(e,(a1,(a2,a3))));")[0], rooted).short == (2, 0)
+    Path("g.nwk").write_text("(c:.1,d:.1,(e:.1,(a1:.1,a2:.1):-.01):.2);")  # as neighbour joining leaves
+    with pytest.warns(InputWarning, match="negative length, which counts as zero"):
+        assert run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True)).short == (1,)
     for given, said in (
         ({"shortest": -1.0, "genes": "g.nwk"}, "-1"),
         ({"shortest": 1.0}, "about gene trees"),
