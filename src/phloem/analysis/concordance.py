@@ -132,9 +132,10 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
         columns, labels, model = (*columns, *more[0]), [*labels, name], text or model
         for row, numbers in zip(rows, more):
             row |= numbers
-    labelled = _labelled(tree, branches, [[row[_LABELS.get(name, name)] for name in labels] for row in rows])
     named = _NAMES.match(bytes(read_input(settings.tree)).decode(errors="replace"))
     had = tuple(named[1].split("/")) if named else _numbered([row["label"] for row in rows])
+    shown = [[row[_LABELS.get(name, name)] for name in labels] for row in rows]
+    labelled = _labelled(tree, branches, shown, len(had))
     seconds = time.perf_counter() - begin
     result = ConcordanceResult(
         settings, columns, tuple(rows), (*had, *labels), labelled, len(short), short, model, seconds
@@ -298,11 +299,15 @@ def _names_below(tree: Tree) -> list[list[str]]:
     return below
 
 
-def _labelled(tree: Tree, branches: np.ndarray, numbers: list[list[float | None]]) -> Tree:
+def _labelled(tree: Tree, branches: np.ndarray, numbers: list[list[float | None]], had: int) -> Tree:
+    """Every branch with as many numbers, - for those that are not there: had of the file's own labels, as a
+    branch that only parts equal sequences has none, then these."""
     labels = list(tree.labels or (None,) * tree.n_nodes)
     for x, own in zip(branches.tolist(), numbers):
+        label = labels[x]
+        before = label.split("/") if label else []
         more = ["-" if value is None else f"{value:.1f}" for value in own]
-        labels[x] = "/".join((*(label for label in (labels[x],) if label), *more))
+        labels[x] = "/".join((*before, *["-"] * (had - len(before)), *more))
     return replace(tree, labels=tuple(labels))
 
 

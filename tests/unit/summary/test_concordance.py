@@ -120,6 +120,20 @@ def test_files_carry_the_labels_the_tree_had(tmp_path, monkeypatch):
         run_concordance(ConcordanceSettings("t.tree", "g.nwk"))
 
 
+def test_a_branch_without_a_label_has_a_sign_in_its_place(tmp_path, monkeypatch):
+    """Else its first number, gCF, would be read as what the others' first number is."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.tree").write_text("(a,b,((c,d),(e,(f,g)80/95)70)60/90);")
+    Path("g.nwk").write_text(SMALL)
+    result = run_concordance(ConcordanceSettings("t.tree", "g.nwk"))
+    assert result.names == ("label 1", "label 2", "gCF", "local posterior")
+    labels = sorted(label for label in read_tree("t.cf.tree").labels if label)
+    assert [label.rsplit("/", 2)[0] for label in labels] == ["-/-", "60/90", "70/-", "80/95"]
+    Path("t.tree").write_text("(a,b,((c,d),(e,(f,g))));")
+    run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True))
+    assert {label.count("/") for label in read_tree("t.cf.tree").labels if label} == {1}
+
+
 def test_branches_without_a_length_resolve_nothing(tmp_path, monkeypatch):
     """Equal sequences are joined as they stand in the file, gene after gene."""
     monkeypatch.chdir(tmp_path)
