@@ -40,13 +40,17 @@ NEED = ("torch", "jax", "numpyro", "blackjax", "pyro", "arviz_plots")
 SMALL = {
     "mcmc": "--generations 200 --sample-every 10 --check-every 100",
     "time": "--generations 400 --sample-every 10 --check-every 200",
-    "ml": "--patience 1 --radius 1",
+    "ml": "--patience 0 --radius 1",
+    "test-trees": "--replicates 1000",
     "simulate": "--sites 90",
 }
 SMALL_WITH = {
     "--tips": "--tips 12",
     "--stepping-stone": "--stepping-stone 4 --generations 1000",
     "--bootstrap": "--bootstrap 2",
+    # Searches that try from elsewhere, and begin again where few tries led back: of lines that speak of them.
+    "--patience": "--patience 1",
+    "--starts": "--starts 2 --patience 1",
     "differences": "--patience 10",  # the engine, which has none
     "--mcmc": "--pilot 0.2",
     "--pilot": "--pilot 0.2",
@@ -54,7 +58,8 @@ SMALL_WITH = {
 }
 OTHERS = {"mkdir", "cp", "mv", "ls", "cat", "head", "gunzip"}  # programs that every shell has
 APP = build_app()
-COMMANDS = typer.main.get_command(APP).commands
+PHLOEM = typer.main.get_command(APP)
+COMMANDS = PHLOEM.commands
 
 
 def small(words: list[str]) -> list[str]:
@@ -144,6 +149,8 @@ def folder(stand_ins, tmp_path, monkeypatch):
     place = tmp_path / "reader"
     shutil.copytree(stand_ins, place)
     monkeypatch.chdir(place)
+    # Typer's runner makes all commands anew for every line, which takes longer than many a line.
+    monkeypatch.setattr("typer.testing._get_command", lambda app: PHLOEM, raising=False)
     return place
 
 

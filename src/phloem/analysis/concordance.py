@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.model_file import file_of_model, model_of
+from phloem.analysis.negative_lengths import without_negative
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
@@ -21,8 +22,14 @@ from phloem.io.alignment import read_alignment
 from phloem.io.input_file import read_input, unpacked_name
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees
-from phloem.summary.concordance import Concordance, around_branches, concordance
-from phloem.summary.site_concordance import SiteConcordance, likely_concordance, site_concordance
+from phloem.summary.concordance import SHORTEST, Concordance, around_branches, concordance
+from phloem.summary.site_concordance import (
+    SiteConcordance,
+    likely_concordance,
+    seen_in_all,
+    site_concordance,
+)
+from phloem.tree.match import respelled
 from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
 
@@ -38,12 +45,13 @@ _NAMES = re.compile(r"\s*\[branch labels, in percent: ([^\]]*)\]")  # as phloem 
 @dataclass(frozen=True)
 class ConcordanceSettings:
     """tree: one unrooted binary tree, with labels or without. genes: a file of gene trees, of some of its
-    taxa each. alignment: whose sites are counted, datatype: of its characters; quartets: of taxa a branch at
-    most, drawn by seed. scfl: also by likelihood, under model, fitted on the tree. prefix: of the files
-    written, by default the tree's name."""
+    taxa each, whose inner branches below shortest resolve nothing. alignment: whose sites are counted,
+    datatype: of its characters; quartets: of taxa a branch at most, drawn by seed. scfl: also by likelihood,
+    under model, fitted on the tree. prefix: of the files written, by default the tree's name."""
 
     tree: str
     genes: str | None = None
+    shortest: float = SHORTEST
     alignment: str | None = None
     datatype: str | None = None
     quartets: int = 1000
@@ -79,8 +87,8 @@ class ConcordanceSettings:
 
 @dataclass(frozen=True, eq=False)
 class ConcordanceResult:
-    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. model: the one
-    of likelihoods, with its numbers."""
+    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. short: how
+    many branches of every gene tree were taken for none. model: the one of likelihoods, with its numbers."""
 
     settings: ConcordanceSettings
     columns: tuple[str, ...]
@@ -88,6 +96,7 @@ class ConcordanceResult:
     names: tuple[str, ...]
     tree: Tree
     n_genes: int
+    short: tuple[int, ...]
     model: str | None
     seconds: float
 
@@ -98,7 +107,7 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     begin = time.perf_counter()
     _check(settings)
     check_outputs(settings.files, settings.inputs, settings.redo)
-    trees = read_trees(settings.tree)
+    trees = _read(settings.tree)
     if len(trees) != 1:
         what = f"there are {len(trees)} trees, and concordance is of one"
         raise InputError(what, file=settings.tree, hint="Take the others out, or exchange the two files.")
@@ -109,10 +118,12 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     rows: list[dict[str, Any]] = [_branch(tree, names, x) for names, x in _below_each(tree, branches)]
     columns: tuple[str, ...] = COLUMNS
     labels: list[str] = []
-    n_genes, model = 0, None
+    short: tuple[int, ...] = ()
+    model = None
     if settings.genes is not None:
-        genes = read_trees(settings.genes)
-        found, n_genes = concordance(tree, genes, (settings.tree, settings.genes)), len(genes)
+        genes = _read(settings.genes)
+        found = concordance(tree, genes, (settings.tree, settings.genes), settings.shortest)
+        short = found.short
         for row, numbers in zip(rows, _of_genes(found)):
             row |= numbers
         columns, labels = (*columns, *OF_GENES), ["gCF", "local posterior"]
@@ -121,15 +132,20 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
         columns, labels, model = (*columns, *more[0]), [*labels, name], text or model
         for row, numbers in zip(rows, more):
             row |= numbers
-    labelled = _labelled(tree, branches, [[row[_LABELS.get(name, name)] for name in labels] for row in rows])
     named = _NAMES.match(bytes(read_input(settings.tree)).decode(errors="replace"))
-    had = tuple(named[1].split("/")) if named else ("label",) * any(row["label"] for row in rows)
+    had = tuple(named[1].split("/")) if named else _numbered([row["label"] for row in rows])
+    shown = [[row[_LABELS.get(name, name)] for name in labels] for row in rows]
+    labelled = _labelled(tree, branches, shown, len(had))
     seconds = time.perf_counter() - begin
     result = ConcordanceResult(
-        settings, columns, tuple(rows), (*had, *labels), labelled, n_genes, model, seconds
+        settings, columns, tuple(rows), (*had, *labels), labelled, len(short), short, model, seconds
     )
     _write(result)
     return result
+
+
+def _read(file: str) -> list[Tree]:
+    return without_negative(read_trees(file, allow_negative=True), file)
 
 
 _LABELS = {"local posterior": "_posterior"}
@@ -144,6 +160,10 @@ def _check(settings: ConcordanceSettings) -> None:
     for name in ("datatype", "quartets", "scfl", "model", "seed"):
         if settings.alignment is None and getattr(settings, name) != getattr(usual, name):
             raise InputError(f"--{name} is about sites", hint="Add --alignment FILE, or leave it out.")
+    if settings.genes is None and settings.shortest != usual.shortest:
+        raise InputError("--shortest is about gene trees", hint="Add a file of these, or leave it out.")
+    if not settings.shortest >= 0:
+        raise InputError(f"--shortest {settings.shortest}", hint="Give a length; 0 takes all branches.")
     if settings.model is not None and not settings.scfl:
         raise InputError("--model is of likelihoods", hint="Add --scfl, or leave it out.")
     if not 1 <= settings.quartets <= 1_000_000:
@@ -162,6 +182,7 @@ def _write(result: ConcordanceResult) -> None:
             "branches": [{name: row[name] for name in columns} for row in result.rows],
             "labels": list(result.names),
             "gene_trees": result.n_genes,
+            "short_branches": sum(result.short),
             "model": result.model,
             "seconds": result.seconds,
             "settings": asdict(settings),
@@ -174,6 +195,12 @@ def _write(result: ConcordanceResult) -> None:
 def _below_each(tree: Tree, branches: np.ndarray) -> list[tuple[list[str], int]]:
     below = _names_below(tree)
     return [(below[x], x) for x in branches.tolist()]
+
+
+def _numbered(labels: list[str]) -> tuple[str, ...]:
+    """Names for the numbers in labels of another program, such as 97.4/100."""
+    n = max((label.count("/") + 1 for label in labels if label), default=0)
+    return ("label",) * n if n < 2 else tuple(f"label {i + 1}" for i in range(n))
 
 
 def _branch(tree: Tree, names: list[str], x: int) -> dict[str, Any]:
@@ -206,16 +233,18 @@ def _site_factors(
     if settings.alignment is None:
         return
     alignment = read_alignment(settings.alignment, datatype=settings.datatype)
+    tree = respelled(tree, alignment.taxa)
     row = {name: i for i, name in enumerate(alignment.taxa)}
     unlike = sorted(row.keys() ^ set(tree.taxa))
     if unlike:
         where, other = ("tree", "alignment") if unlike[0] in row else ("alignment", "tree")
         what = f"the {other} has a taxon '{unlike[0]}' that the {where} has not"
-        raise InputError(what, file=settings.alignment, hint="Both must have the same taxa.")
+        raise InputError(what, file=settings.alignment, taxon=unlike[0], hint="Both must have the same taxa.")
     own = np.zeros_like(groups)
     own[[row[name] for name in tree.taxa]] = groups
     rng = np.random.default_rng([settings.seed, _STREAM])
-    yield "sCF", site_concordance(site_patterns(alignment), own, settings.quartets, rng), None
+    patterns = site_patterns(alignment)
+    yield "sCF", site_concordance(patterns, own, settings.quartets, rng), None
     if settings.scfl:
         yield "sCFL", *_by_likelihood(settings, alignment, tree, own)
 
@@ -242,26 +271,24 @@ def _by_likelihood(
         ends |= {behind: int(h), everything ^ behind: int(edges.back[h])}
     bits = [[sum(1 << int(i) for i in np.flatnonzero(g)) for g in own.T] for own in groups.transpose(1, 0, 2)]
     assert isinstance(messages, DirectedMessages)
-    shares, sites, decisive = [], [], []
-    for four in bits:  # a branch at a time: states at four nodes take 32 P S bytes
-        corners = messages.states_behind([ends[x] for x in four], edges.back)
-        one = likely_concordance(corners[None], data.weights[0])
-        shares.append(one.shares[0])
-        sites.append(one.sites[0])
-        decisive.append(one.decisive[0])
-    none = np.zeros(len(bits), np.int64)
-    return SiteConcordance(np.array(shares), np.array(sites), np.array(decisive), none), fit.model_text
+    patterns, made = site_patterns(alignment), []
+    for four, seen in zip(bits, seen_in_all(patterns, groups)):
+        # a branch at a time: states at four nodes take 32 P S bytes; under +ASC unseen patterns come last
+        corners = messages.states_behind([ends[x] for x in four], edges.back)[:, : len(seen)]
+        made.append(likely_concordance(corners[None], patterns.weights * seen))
+    return SiteConcordance(*(np.concatenate(column) for column in zip(*made))), fit.model_text
 
 
 def _of_sites(name: str, found: SiteConcordance) -> list[dict[str, Any]]:
     """Shares in percent, None where no site is decisive; numbers of sites."""
     last = name.removeprefix("sCF")
     rows = []
-    for shares, sites, n, looked in zip(found.shares, found.sites, found.decisive, found.quartets):
+    for shares, sites, n, looked, telling in zip(*found):
         row: dict[str, Any] = {}
         for own, share, count in zip((name, f"sDF{last}1", f"sDF{last}2"), shares.tolist(), sites.tolist()):
             row |= {own: 100.0 * share if np.isfinite(share) else None, f"{own}_N": count}
-        rows.append(row | {f"sN{last}": float(n)} | ({} if last else {"quartets": int(looked)}))
+        quartets = {} if last else {"quartets": int(looked), "decisive_quartets": int(telling)}
+        rows.append(row | {f"sN{last}": float(n)} | quartets)
     return rows
 
 
@@ -272,11 +299,15 @@ def _names_below(tree: Tree) -> list[list[str]]:
     return below
 
 
-def _labelled(tree: Tree, branches: np.ndarray, numbers: list[list[float | None]]) -> Tree:
+def _labelled(tree: Tree, branches: np.ndarray, numbers: list[list[float | None]], had: int) -> Tree:
+    """Every branch with as many numbers, - for those that are not there: had of the file's own labels, as a
+    branch that only parts equal sequences has none, then these."""
     labels = list(tree.labels or (None,) * tree.n_nodes)
     for x, own in zip(branches.tolist(), numbers):
+        label = labels[x]
+        before = label.split("/") if label else []
         more = ["-" if value is None else f"{value:.1f}" for value in own]
-        labels[x] = "/".join((*(label for label in (labels[x],) if label), *more))
+        labels[x] = "/".join((*before, *["-"] * (had - len(before)), *more))
     return replace(tree, labels=tuple(labels))
 
 

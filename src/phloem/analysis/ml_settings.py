@@ -97,6 +97,7 @@ class MlSettings(FitSettings):
     thorough: bool = False
     keep_identical: bool = False
     alrt: int = 0
+    abayes: bool = False
     ufboot: int = 0
     bnni: bool = False
     bootstrap: int | str | None = None
@@ -264,8 +265,10 @@ def support_settings(settings: MlSettings) -> SupportSettings:
     """InputError for numbers of replicates that mean nothing, and where no tree is searched."""
     from phloem.inference.ml.branch_tests import SupportSettings
 
-    wanted = SupportSettings(settings.alrt, settings.ufboot, settings.bnni, settings.sampling)
-    if not settings.searches and (settings.alrt or settings.ufboot or settings.bootstrap):
+    wanted = SupportSettings(
+        settings.alrt, settings.ufboot, settings.bnni, settings.sampling, settings.abayes
+    )
+    if not settings.searches and (wanted.any or settings.bootstrap):
         raise InputError("supports are of a tree, and --model MF searches none", hint=SEARCH)
     if settings.sampling != "site":
         require_choice("--sampling", settings.sampling, DRAWN)
@@ -303,8 +306,8 @@ def checkpoint_of(
     from phloem.inference.ml.search_state import Checkpoint, SearchState
 
     others = (
-        "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta",
-        "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience", "device",
+        "prefix", "threads", "redo", "alrt", "abayes", "ufboot", "bnni", "bootstrap", "picture", "engine",
+        "sprta", "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience", "device",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}

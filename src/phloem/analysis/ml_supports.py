@@ -52,7 +52,8 @@ def supports_of(
 ) -> BranchSupports | None:
     """by_split: name → share by split's bytes. replicates: trees of the standard bootstrap, None without one;
     they give BOOTSTRAP and TRANSFER. None if nothing was asked for. All are of the distinct sequences; copies
-    are put back then, and the branches that only tell them apart from others have no support."""
+    are put back then, and the branches that only tell them apart from others have no support. TRANSFER counts
+    taxa, and is of trees of all of them, as whoever has these trees finds it."""
     from phloem.inference.ml.bootstrap import split_shares, transfer_expectation
 
     branches = np.arange(tree.n_tips, tree.n_nodes - 1)
@@ -60,20 +61,21 @@ def supports_of(
         return None
     splits = sample_splits(sample_of_trees([tree]))[0][branches]
     columns = {name: [shares[s.tobytes()] for s in splits] for name, shares in by_split.items()}
-    if replicates is not None and len(branches):
-        found = split_shares(replicates)
-        columns[BOOTSTRAP] = [found.get(s.tobytes(), 0.0) for s in splits]
-        columns[TRANSFER] = transfer_expectation(splits, replicates).tolist()
-    shares = np.array(list(columns.values())).T.reshape(len(branches), len(columns))
     places: list[str | None] = [None] * tree.n_nodes
     for k, x in enumerate(branches.tolist()):
         places[x] = str(k)
     whole = rows.put_back(replace(tree, labels=tuple(places)))
     at = {int(label): x for x, label in enumerate(whole.labels or ()) if label is not None}
+    nodes = np.array([at[k] for k in range(len(branches))], np.int64)
+    trees = [rows.put_back(one) for one in replicates or ()]
+    if replicates is not None and len(branches):
+        found = split_shares(replicates)
+        columns[BOOTSTRAP] = [found.get(s.tobytes(), 0.0) for s in splits]
+        own = sample_splits(sample_of_trees([whole]))[0][nodes]
+        columns[TRANSFER] = transfer_expectation(own, trees).tolist()
+    shares = np.array(list(columns.values())).T.reshape(len(branches), len(columns))
     labels: list[str | None] = [None] * whole.n_nodes
     for k, row in enumerate(shares):
         labels[at[k]] = "/".join(f"{100 * share:.1f}".removesuffix(".0") for share in row)
-    nodes = np.array([at[k] for k in range(len(branches))], np.int64)
     labelled = replace(whole, labels=tuple(labels))
-    trees = [rows.put_back(one) for one in replicates or ()]
     return BranchSupports(tuple(columns), labelled, nodes, shares, trees)

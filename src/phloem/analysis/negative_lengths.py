@@ -1,4 +1,5 @@
-"""Branch lengths below zero, which neighbour joining leaves, in trees whose lengths are only a beginning."""
+"""Branch lengths below zero, which neighbour joining leaves, in trees whose lengths are only a beginning, or
+matter only where they are next to none."""
 
 from __future__ import annotations
 

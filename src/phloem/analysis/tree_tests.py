@@ -28,7 +28,7 @@ from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
 from phloem.tree.distances import branch_score, quartet_distance
 from phloem.tree.reroot import unroot
-from phloem.tree.splits import robinson_foulds
+from phloem.tree.splits import robinson_foulds, tree_splits
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -151,15 +151,18 @@ def run_tree_tests(
 
 def _run_alone(settings: TreeTestsSettings, told: Told | None) -> TreeTestsResult:
     """run_tree_tests, while no other process works on the same files."""
-    from phloem.inference.ml.tree_tests import compare_trees
+    from phloem.inference.ml.tree_tests import TreeTests, compare_trees
 
     check_outputs(settings.files, settings.inputs, settings.redo)
     data, trees = read_tested_data(settings), trees_to_fit(settings.trees)
     if len(trees) < 2:
         raise InputError("a test wants two trees at least", file=settings.trees, hint="Add trees.")
     begin = time.perf_counter()
-    fits, by_site, selection = _fits(settings, data, trees, told)
-    tests = compare_trees(data.by_pattern(by_site), settings.replicates, settings.seed)
+    same = _same_topologies(data, trees, settings.trees)
+    fits, by_site, selection = _fits(settings, data, trees, same, told)
+    distinct, of_tree = np.unique(same, return_inverse=True)
+    own = compare_trees(data.by_pattern(by_site[distinct]), settings.replicates, settings.seed)
+    tests = TreeTests(*(column[of_tree] for column in own))
     fitted = [fit.tree for fit in fits]
     best = fitted[int(np.argmax(tests.log_likelihood))]
     result = TreeTestsResult(
@@ -170,7 +173,7 @@ def _run_alone(settings: TreeTestsSettings, told: Told | None) -> TreeTestsResul
         trees=tuple(newick_text([tree]).strip() for tree in fitted),
         seconds=time.perf_counter() - begin,
         provenance=provenance(settings.inputs, selection) | {"seed": settings.seed},
-        warnings=(*data.warnings, *_not_converged(fits)),
+        warnings=(*data.warnings, *_named_twice(same), *_not_converged(fits)),
     )
     table, tree_file, site_file, record = settings.files
     write_file(table, _table(result))
@@ -180,23 +183,59 @@ def _run_alone(settings: TreeTestsSettings, told: Told | None) -> TreeTestsResul
     return result
 
 
+def _root_is_free(data: TestedData) -> bool:
+    from phloem.inference.ml.searched import root_is_free
+
+    return all(root_is_free(model) for model in data.models)
+
+
+def _same_topologies(data: TestedData, trees: Sequence[Tree], file: str) -> np.ndarray:
+    """(n,) for every tree the first one with its topology, itself where there is none before it.
+
+    Errors: InputError where all have one.
+    """
+    free, first = _root_is_free(data), dict[tuple[object, ...], int]()
+    same = []
+    for i, tree in enumerate(trees):
+        own = unroot(tree) if free else tree
+        same.append(first.setdefault((own.taxa, own.rooted, tree_splits(own).tobytes()), i))
+    if len(first) < 2:
+        what = f"the {len(trees)} trees have one topology, and a test wants two at least"
+        raise InputError(what, file=file, hint="Add trees with other branches; lengths are fitted.")
+    return np.array(same)
+
+
+def _named_twice(same: np.ndarray) -> list[str]:
+    """Two copies of a tree would share what resampled data give to one."""
+    copies = [(i + 1, first + 1) for i, first in enumerate(same.tolist()) if first != i]
+    if not copies:
+        return []
+    told = ", ".join(f"{i} as {first}" for i, first in copies[:5])
+    more = f" and {len(copies) - 5} more" if len(copies) > 5 else ""
+    return [f"trees with the topology of an earlier one are tested once, as that: {told}{more}"]
+
+
 def _fits(
-    settings: TreeTestsSettings, data: TestedData, trees: Sequence[Tree], told: Told | None
+    settings: TreeTestsSettings, data: TestedData, trees: Sequence[Tree], same: np.ndarray, told: Told | None
 ) -> tuple[list[Fit], np.ndarray, Selection]:
-    """A fit of every tree, and (n, L) its log-likelihoods of sites, parts one behind the other."""
+    """A fit of every tree, and (n, L) its log-likelihoods of sites, parts one behind the other; of same
+    topologies the first one's."""
     from phloem.inference.ml.optimize import optimize
     from phloem.inference.ml.search_state import Doing
-    from phloem.inference.ml.searched import root_is_free
     from phloem.inference.ml.tree_starts import with_lengths
 
     fits: list[Fit] = []
-    rows, free = [], all(root_is_free(model) for model in data.models)
-    for i, tree in enumerate(trees):
-        with in_file(settings.trees):
-            own = with_lengths(unroot(tree) if free else tree)
-            likelihood = data.likelihood(own, settings.threads)
-        fits.append(optimize(likelihood))
-        rows.append(by_site_of(likelihood))
+    rows, free = [], _root_is_free(data)
+    for i, (tree, first) in enumerate(zip(trees, same.tolist())):
+        if first == i:
+            with in_file(settings.trees):
+                own = with_lengths(unroot(tree) if free else tree)
+                likelihood = data.likelihood(own, settings.threads)
+            fits.append(optimize(likelihood))
+            rows.append(by_site_of(likelihood))
+        else:
+            fits.append(fits[first])
+            rows.append(rows[first])
         if told is not None:
             doing = Doing("trees", i + 1, len(trees), f"tree {i + 1} of {len(trees)}", "about")
             told(doing, fits[-1].log_likelihood)

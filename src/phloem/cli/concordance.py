@@ -10,6 +10,7 @@ from phloem.cli.streams import report_console, require_stdout
 def concordance(
     tree: str = typer.Argument(..., help="Newick or NEXUS file of one unrooted binary tree."),
     genes: str | None = typer.Argument(None, help="File of gene trees, of some of its taxa each."),
+    shortest: float = typer.Option(5e-6, help="Inner branches of gene trees below this resolve nothing."),
     alignment: str | None = typer.Option(None, "--alignment", "-a", help="Count its sites, too."),
     datatype: str | None = typer.Option(None, help="Of the alignment, where its file does not say."),
     quartets: int = typer.Option(1000, help="Of taxa a branch, at most; all where there are no more."),
@@ -29,6 +30,10 @@ def concordance(
     result = run_concordance(ConcordanceSettings(**options))
     console = report_console()
     console.print(f"{len(result.rows)} inner branches, {result.n_genes:,} gene trees")
+    short = [n for n in result.short if n]
+    if short:
+        what = f"branches of gene trees below {result.settings.shortest:g}, which resolve nothing"
+        console.print(f"{what}: {sum(short):,}, in {len(short):,} trees")
     for name in ("gCF", "sCF", "sCFL"):
         shares = [row[name] for row in result.rows if row.get(name) is not None]
         if shares:

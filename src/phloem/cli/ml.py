@@ -109,6 +109,7 @@ def ml(
         False, "--keep-identical", help="Search with all of several equal sequences, not with one."
     ),
     alrt: int = typer.Option(0, help="Replicates of SH-aLRT, such as 1000."),
+    abayes: bool = typer.Option(False, "--abayes", help="Approximate Bayes supports: without replicates."),
     ufboot: int = typer.Option(0, help="Replicates of the ultrafast bootstrap, 1000 or more."),
     bnni: bool = _BNNI,
     bootstrap: str | None = typer.Option(

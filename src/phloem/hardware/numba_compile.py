@@ -18,6 +18,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.datamodel import models
 from numba.core.errors import LoweringError
 from numba.core.imputils import lower_constant
@@ -108,9 +109,12 @@ class _Dispatcher(CPUDispatcher):
         super().__init__(function, targetoptions=options, pipeline_class=self.compiler)
 
     def compile(self, sig: Any) -> Any:
-        place, self._place = self._place, None
-        if place is not None:
-            cache_on_disk(self, place)
+        with (
+            global_compiler_lock
+        ):  # else a second thread, which finds the place taken, compiles what lies there
+            place, self._place = self._place, None
+            if place is not None:
+                cache_on_disk(self, place)
         return super().compile(sig)
 
 

@@ -16,9 +16,14 @@ import numpy as np
 from scipy.special import betainc, betaln
 
 from phloem.errors import InputError
+from phloem.tree.contract import contracted
+from phloem.tree.match import folded, likely_name, respelled, spellings
+from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
 
 _RATE = 0.5  # of the Yule prior of branch lengths in coalescent units (Sayyari and Mirarab 2016)
+# Of a gene tree's branches, changes a site: other programs write up to 3e-6 where the data have no change.
+SHORTEST = 5e-6
 _PAIRS = ((1, 2, 3), (2, 1, 3), (3, 1, 2))  # of four groups: which one is with group 0, and the other two
 
 
@@ -26,7 +31,8 @@ class Concordance(NamedTuple):
     """branches (n,): node numbers of the reference, inner branches. decisive (n,): gene trees. concordant,
     first, second, neither (n,): of these how many agree with the branch, its two alternatives, none.
     quartets (n, 3): sums over gene trees of the shares of their resolved quartets that have each. posterior
-    (n,): local posterior probability of the branch's own resolution, from the quartets."""
+    (n,): local posterior probability of the branch's own resolution, from the quartets. short: of every gene
+    tree, how many branches were taken for none."""
 
     branches: np.ndarray
     decisive: np.ndarray
@@ -36,28 +42,32 @@ class Concordance(NamedTuple):
     neither: np.ndarray
     quartets: np.ndarray
     posterior: np.ndarray
+    short: tuple[int, ...]
 
 
 def concordance(
-    reference: Tree, genes: Sequence[Tree], files: tuple[str | None, str | None] = (None, None)
+    reference: Tree,
+    genes: Sequence[Tree],
+    files: tuple[str | None, str | None] = (None, None),
+    shortest: float = SHORTEST,
 ) -> Concordance:
     """reference: unrooted, binary; genes: of some of its taxa each, resolved or not, rooted or not. files:
-    where they come from, for messages.
+    where they come from, for messages. shortest: inner branches of genes below this length resolve nothing:
+    how equal sequences are joined is their order in a file, gene after gene.
 
-    Errors: InputError for a reference that is not binary, and taxa of genes that it has not.
+    Names of taxa are equal by NEXUS' rule (tree/match.py). Errors: InputError for a reference that is not
+    binary, and taxa of genes that it has not.
     """
     branches, groups = around_branches(reference, files[0])
     column = {name: i for i, name in enumerate(reference.taxa)}
     n = len(branches)
+    short = []
     counts, decisive, quartets = np.zeros((3, n), np.int64), np.zeros(n, np.int64), np.zeros((n, 3))
-    for number, gene in enumerate(genes, 1):
-        unknown = [name for name in gene.taxa if name not in column]
-        if unknown:
-            raise InputError(
-                f"gene tree {number} has a taxon '{unknown[0]}' that the tree has not",
-                file=files[1],
-                hint="Take it out, or mend its name.",
-            )
+    for number, given in enumerate(genes, 1):
+        gene = respelled(given, reference.taxa)
+        _require_known(gene, reference.taxa, number, files[1])
+        gene, taken_out = contracted(unroot(gene), shortest)
+        short.append(taken_out)
         colours = groups[[column[name] for name in gene.taxa]]  # (t, n, 4)
         below, total = _below(gene, colours.astype(np.float64)), colours.sum(0).astype(np.float64)
         here = (total > 0).all(-1)
@@ -71,7 +81,19 @@ def concordance(
     own, first, second = counts
     neither = decisive - counts.sum(0)
     posterior = local_posterior(quartets)
-    return Concordance(branches, decisive, own, first, second, neither, quartets, posterior)
+    return Concordance(branches, decisive, own, first, second, neither, quartets, posterior, tuple(short))
+
+
+def _require_known(gene: Tree, taxa: Sequence[str], number: int, file: str | None) -> None:
+    known, spelt = set(taxa), spellings(taxa)
+    unknown = [name for name in gene.taxa if name not in known]
+    if not unknown:
+        return
+    name = next((name for name in unknown if folded(name) not in spelt), unknown[0])
+    near = likely_name(name, taxa)
+    hint = f"Is it '{near}'? Rename it in one file." if near else "Take it out, or mend its name."
+    what = f"gene tree {number} has a taxon '{name}' that the tree has not"
+    raise InputError(what, file=file, taxon=name, hint=hint)
 
 
 def around_branches(tree: Tree, file: str | None = None) -> tuple[np.ndarray, np.ndarray]:

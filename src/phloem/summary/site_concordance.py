@@ -4,7 +4,7 @@ Around an inner branch lie four groups of taxa, A and B on one side, C and D on 
 (summary/concordance.py). Of one taxon a group a site is decisive if two of them show one state and two
 another, none ambiguous: concordant where A's is B's, discordant of the first kind where A's is C's, of the
 second where A's is D's (Minh, Hahn and Lanfear 2020, Mol. Biol. Evol. 37:2727). Shares are means over such
-quartets.
+quartets, of those that have a decisive site.
 
 Tips that are far apart agree by chance. By likelihood, the four nodes around the branch stand for the groups,
 with the probabilities of their states given the tips of the group alone (Mo, Lanfear, Hahn and Minh 2023,
@@ -26,13 +26,14 @@ _AT_ONCE = 4_000_000  # bytes of characters that are compared together
 
 class SiteConcordance(NamedTuple):
     """Of n branches: shares (n, 3), concordant and two alternatives, NaN where no site is decisive; sites (n,
-    3) and decisive (n,), how many a quartet has on average. quartets (n,): how many were looked at, 0 of
-    likelihoods."""
+    3) and decisive (n,), how many a quartet has on average. quartets (n,): how many were looked at, and
+    telling (n,): those of them with a decisive site, whose mean the shares are; 0 of likelihoods."""
 
     shares: np.ndarray
     sites: np.ndarray
     decisive: np.ndarray
     quartets: np.ndarray
+    telling: np.ndarray
 
 
 def site_concordance(
@@ -42,16 +43,16 @@ def site_concordance(
     where there are no more, else so many drawn with replacement."""
     n = groups.shape[1]
     shares, sites = np.full((n, 3), np.nan), np.zeros((n, 3))
-    looked = np.zeros(n, np.int64)
+    looked, telling = np.zeros((2, n), np.int64)
     for k in range(n):
         chosen = _quartets([np.flatnonzero(own) for own in groups[:, k].T], most, rng)
         counts = _counts(patterns, chosen)
         decisive = counts.sum(1)
         some = decisive > 0
-        looked[k], sites[k] = len(chosen), counts.mean(0)
+        looked[k], telling[k], sites[k] = len(chosen), some.sum(), counts.mean(0)
         if some.any():
             shares[k] = (counts[some] / decisive[some, None]).mean(0)
-    return SiteConcordance(shares, sites, sites.sum(1), looked)
+    return SiteConcordance(shares, sites, sites.sum(1), looked, telling)
 
 
 def _quartets(members: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> np.ndarray:
@@ -78,15 +79,29 @@ def _counts(patterns: SitePatterns, quartets: np.ndarray) -> np.ndarray:
     return found
 
 
+def seen_in_all(patterns: SitePatterns, groups: np.ndarray) -> np.ndarray:
+    """(n, P) bool: the patterns in which each of the four groups around a branch has a taxon with data.
+
+    Others are not decisive, as where one of four taxa is missing: the state at a node without data is a guess
+    from frequencies, and such sites would count for whichever two of the other groups are near each other.
+
+    groups: bool (T, n, 4) of the rows of patterns.
+    """
+    present = np.logical_not(patterns.state_sets.all(axis=1))[patterns.codes]  # (T, P)
+    return np.array([(own.T @ present).all(0) for own in groups.transpose(1, 0, 2)])
+
+
 def likely_concordance(corners: np.ndarray, weights: np.ndarray) -> SiteConcordance:
     """By likelihood. corners (n, 4, P, S): probabilities of the states at the four nodes around every branch;
-    weights (P,). Sites are expected numbers."""
+    weights (n, P) or (P,), 0 of patterns that are not decisive (seen_in_all). Sites are expected numbers."""
     a, b, c, d = np.moveaxis(corners, 1, 0)
-    sites = np.stack([_expected(*x) @ weights for x in ((a, b, c, d), (a, c, b, d), (a, d, b, c))], 1)
+    pairs = ((a, b, c, d), (a, c, b, d), (a, d, b, c))
+    sites = np.stack([(_expected(*x) * weights).sum(1) for x in pairs], 1)
     decisive = sites.sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = sites / decisive[:, None]
-    return SiteConcordance(shares, sites, decisive, np.zeros(len(corners), np.int64))
+    none = np.zeros(len(corners), np.int64)
+    return SiteConcordance(shares, sites, decisive, none, none)
 
 
 def _expected(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:

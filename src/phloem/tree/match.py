@@ -43,9 +43,13 @@ def _usable_labels(tree: Tree) -> list[str | None]:
     return [label if label and taken[label] == 1 and not _is_number(label) else None for label in labels]
 
 
+MISSING = ("", "-")  # in a label, of a support that a branch has not
+
+
 def _is_number(label: str) -> bool:
+    first = next((part for part in label.split("/") if part not in MISSING), "0")
     try:
-        float(label.split("/")[0])
+        float(first)
     except ValueError:
         return False
     return True

@@ -13,7 +13,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.tree.build import tree_from_parents
-from phloem.tree.match import likely_name
+from phloem.tree.match import MISSING, likely_name
 from phloem.tree.tree import Tree, node_depths
 
 
@@ -148,9 +148,12 @@ def root_at_midpoint(tree: Tree) -> Tree:
 
 
 def is_support(label: str | None) -> bool:
-    """Whether an internal label is a number (or several: IQ-TREE's 95/100) and so belongs to a branch."""
+    """Whether an internal label is a number and so belongs to a branch; or several, IQ-TREE's 95/100, of
+    which some may be missing: its /0.98, and -/33.3 as phloem concordance writes."""
+    if not label:
+        return False
     try:
-        return label is not None and all(np.isfinite(float(part)) for part in label.split("/"))
+        return all(np.isfinite(float(part)) for part in label.split("/") if part not in MISSING)
     except ValueError:
         return False
 

@@ -12,14 +12,18 @@ from phloem.analysis.ml import run_ml
 from phloem.analysis.ml_data import read_ml_data
 from phloem.analysis.ml_genes import run_genes
 from phloem.analysis.ml_settings import MlSettings
+from phloem.analysis.ml_supports import supports_of
 from phloem.analysis.outputs import alone
 from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
 from phloem.errors import InputError
 from phloem.inference.ml import model_choice
+from phloem.inference.ml.identical import distinct
 from phloem.inference.ml.search_state import Checkpoint
 from phloem.io.alignment import read_alignment
 from phloem.io.journal import Journal
-from phloem.io.trees import read_tree, read_trees
+from phloem.io.trees import parse_trees, read_tree, read_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
 ROWS = (
@@ -159,6 +163,21 @@ def test_identical_sequences_are_put_back(alignment):
     with_all = run_ml(MlSettings("more.fasta", model="F81+F", patience=0, keep_identical=True, prefix="all"))
     assert with_all.found.optimum.log_likelihood == pytest.approx(record["log_likelihood"], abs=1e-4)
     assert with_all.found.optimum.n_free == 13 + 3
+
+
+def test_transfer_supports_count_the_copies_too():
+    """(b, c) is no branch of the replicate, but one taxon of nine apart from b and its copies; without these,
+    as far as can be."""
+    rows = {name: row for name, row in zip("abcde", ROWS)} | dict.fromkeys("fghi", ROWS[1])
+    data = alignment_from_sequences(rows, alphabet("dna"))
+    tree, replicate = parse_trees("(a,(b:1,c:1):1,(d:1,e:1):1);(a,(b:1,d:1):1,(c:1,e:1):1);")
+    found = supports_of(tree, {}, [replicate], distinct(data))
+    assert found.names == ("bootstrap", "TBE") and found.tree.n_tips == 9
+    members = [set(one["taxa"]) for one in found.to_json()["branches"]]
+    k = members.index({"b", "c", *"fghi"})
+    assert found.shares[k].tolist() == [0, 0.5] and found.shares[1 - k].tolist() == [0, 0]
+    few = alignment_from_sequences(dict(list(rows.items())[:5]), alphabet("dna"))
+    assert supports_of(tree, {}, [replicate], distinct(few)).shares.tolist() == [[0, 0], [0, 0]]
 
 
 def test_copies_that_make_characters_informative_stay(alignment):

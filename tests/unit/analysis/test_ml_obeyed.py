@@ -118,6 +118,7 @@ OTHERS = {
     "model": "K80", "model_set": "F81", "rate_set": "I", "frequency_set": "FO", "criterion": "aic",
     "most_classes": 2, "merge": "greedy", "merge_percent": 40.0, "tree": "t.nwk", "constraint": "groups.nwk",
     "linkage": "unlinked", "link": ("kappa",), "keep_identical": True, "alrt": 100, "ufboot": 1000,
+    "abayes": True,
     "bnni": True, "bootstrap": "2", "starts": 2, "patience": 3, "fast": True, "thorough": True,
     "engine": "differences", "sprta": True, "outgroup": "c", "ancestral": True,
     "iqtree_files": True,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from phloem.hardware import numba_cache as kept
+from phloem.hardware import numba_compile
 from phloem.hardware.numba_compile import compiled
 from unit.hardware.other_process import told_elsewhere
 
@@ -107,6 +111,31 @@ def test_an_index_that_names_a_record_that_is_gone_is_empty(tmp_path, monkeypatc
     assert after.load("types") is None
     after.save("types", "new code")
     assert after.load("types") == "new code"
+
+
+def test_of_two_threads_that_call_a_function_first_none_compiles_what_lies_on_disk(monkeypatch):
+    asked, began = [], threading.Event()
+
+    class Kept:
+        def load_overload(self, signature, target):
+            asked.append(signature)
+
+        def save_overload(self, signature, data):
+            pass
+
+    def slow(dispatcher, suffix):
+        began.set()
+        time.sleep(0.1)
+        dispatcher._cache = Kept()
+
+    monkeypatch.setattr(numba_compile, "cache_on_disk", slow)
+    function = compiled(lambda x: x + 1)
+    other = threading.Thread(target=function, args=(1,))
+    other.start()
+    began.wait()
+    assert function(1) == 2  # compiled without a look, while the other one looked for the place
+    other.join()
+    assert len(asked) == 1
 
 
 LINKED = """

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from phloem.analysis.concordance import ConcordanceSettings, run_concordance
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.trees import parse_trees, read_tree
 from phloem.summary.concordance import around_branches, concordance, local_posterior
 from phloem.tree.reroot import unroot
@@ -118,6 +118,50 @@ def test_files_carry_the_labels_the_tree_had(tmp_path, monkeypatch):
     assert len(table) == 5 and json.loads(Path("t.cf.json").read_text())["gene_trees"] == 2
     with pytest.raises(InputError, match="exists already"):
         run_concordance(ConcordanceSettings("t.tree", "g.nwk"))
+
+
+def test_a_branch_without_a_label_has_a_sign_in_its_place(tmp_path, monkeypatch):
+    """Else its first number, gCF, would be read as what the others' first number is."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.tree").write_text("(a,b,((c,d),(e,(f,g)80/95)70)60/90);")
+    Path("g.nwk").write_text(SMALL)
+    result = run_concordance(ConcordanceSettings("t.tree", "g.nwk"))
+    assert result.names == ("label 1", "label 2", "gCF", "local posterior")
+    labels = sorted(label for label in read_tree("t.cf.tree").labels if label)
+    assert [label.rsplit("/", 2)[0] for label in labels] == ["-/-", "60/90", "70/-", "80/95"]
+    Path("t.tree").write_text("(a,b,((c,d),(e,(f,g))));")
+    run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True))
+    assert {label.count("/") for label in read_tree("t.cf.tree").labels if label} == {1}
+
+
+def test_branches_without_a_length_resolve_nothing(tmp_path, monkeypatch):
+    """Equal sequences are joined as they stand in the file, gene after gene."""
+    monkeypatch.chdir(tmp_path)
+    gene = "((c:.1,d:.1):.1,e:.1,(a1:0,(a2:0,a3:0):{}):.2);"
+    Path("g.nwk").write_text(
+        gene.format(0) + gene.format(2.6e-6) + "(c:.1,d:.1,(e:.1,(a1:0,a2:0):0):.2);" * 6
+    )
+    for pair in ("(a1,a2),a3", "(a2,a3),a1"):
+        Path("t.tree").write_text(f"(c,d,(e,({pair})));")
+        result = run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True))
+        row = next(row for row in result.rows if row["branch"].count(",") == 1)
+        assert (row["gDFP_N"], row["gN"], row["local_posterior"]) == (2, 2, pytest.approx(1 / 3))
+        assert result.short == (1, 1) + (1,) * 6
+        assert json.loads(Path("t.cf.json").read_text())["short_branches"] == 8
+        every = run_concordance(ConcordanceSettings("t.tree", "g.nwk", shortest=0, redo=True))
+        row = next(row for row in every.rows if row["branch"].count(",") == 1)
+        assert row["gCF_N"] == (2 if pair.startswith("(a2") else 0) and row["local_posterior"] != 1 / 3
+    rooted = trees("((a1:0,(a2:0,a3:0):0):1e-7,(c:.1,(d:.1,e:.1):.1):1e-7);", "((a1,(a2,a3)),(c,(d,e)));")
+    assert concordance(trees("(c,d,(e,(a1,(a2,a3))));")[0], rooted).short == (2, 0)
+    Path("g.nwk").write_text("(c:.1,d:.1,(e:.1,(a1:.1,a2:.1):-.01):.2);")  # as neighbour joining leaves
+    with pytest.warns(InputWarning, match="negative length, which counts as zero"):
+        assert run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True)).short == (1,)
+    for given, said in (
+        ({"shortest": -1.0, "genes": "g.nwk"}, "-1"),
+        ({"shortest": 1.0}, "about gene trees"),
+    ):
+        with pytest.raises(InputError, match=said):
+            run_concordance(ConcordanceSettings("t.tree", **({"alignment": "no"} | given)))
 
 
 def test_trees_that_say_nothing_are_refused(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from phloem.inference.ml.searched import OneAlignment
 from phloem.io.trees import parse_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.summary.concordance import around_branches
-from phloem.summary.site_concordance import likely_concordance, site_concordance
+from phloem.summary.site_concordance import likely_concordance, seen_in_all, site_concordance
 from phloem.tree.half_edges import preorder
 
 MODELS = ["GTR{1.2,4,0.7,0.9,5}+F{0.35,0.3,0.1,0.25}+G4{0.5}", "HKY{3}+FQ+I{0.3}+R2{0.3,0.2,0.7,1.4}"]
@@ -35,6 +36,12 @@ def data():
     letters[rng.random(letters.shape) < 0.05] = "-"
     rows = {name: "".join(row) for name, row in zip("abcdefg", letters)}
     return alignment_from_sequences(rows, alphabet("dna"))
+
+
+def write(alignment, path):
+    letters = np.array(list("ACGT-R"))
+    rows = zip(alignment.taxa, alignment.codes)
+    path.write_text("".join(f">{name}\n{''.join(letters[codes])}\n" for name, codes in rows))
 
 
 def by_hand(alignment, groups):
@@ -59,7 +66,7 @@ def test_all_quartets_are_counted(data):
         shares, sites, n = by_hand(data, groups[:, k])
         np.testing.assert_allclose(found.shares[k], shares, rtol=1e-12)
         np.testing.assert_allclose(found.sites[k], sites, rtol=1e-12)
-        assert found.quartets[k] == n and found.decisive[k] == pytest.approx(sites.sum())
+        assert found.quartets[k] == found.telling[k] == n and found.decisive[k] == pytest.approx(sites.sum())
         wrong = by_hand(data, groups[:, k][:, [0, 2, 1, 3]])[0]  # an alternative's groups
         assert not np.allclose(found.shares[k], wrong)
 
@@ -79,6 +86,7 @@ def test_sites_that_say_nothing():
     groups = around_branches(parse_trees("(a,b,(c,d));")[0])[1]
     found = site_concordance(patterns, groups, 10, np.random.default_rng(1))
     assert np.isnan(found.shares).all() and found.decisive[0] == 0
+    assert (found.quartets[0], found.telling[0]) == (1, 0)
     corners = np.broadcast_to(np.eye(4)[0], (1, 4, 3, 4))
     assert np.isnan(likely_concordance(corners, np.ones(3)).shares).all()
 
@@ -163,14 +171,60 @@ def test_likelihoods_are_expected_numbers_of_sites():
         np.testing.assert_allclose(found.shares[k], counts / counts.sum(), rtol=1e-12)
 
 
+def test_quartets_without_a_decisive_site_are_in_no_mean():
+    """Of e with d one site tells, for the branch; of c with d none (IQ-TREE counts 0 there: 50 %)."""
+    tree = parse_trees("((a,b),d,(c,e));")[0]
+    rows = dict(zip(tree.taxa, ("AA", "AA", "CC", "--", "CA")))
+    patterns = site_patterns(alignment_from_sequences(rows, alphabet("dna")))
+    groups = around_branches(tree)[1]
+    k = next(k for k in range(2) if (groups[3, k] & groups[4, k]).any())  # c and e in one group
+    found = site_concordance(patterns, groups, 10, np.random.default_rng(1))
+    assert found.shares[k].tolist() == [1, 0, 0] and (found.quartets[k], found.telling[k]) == (2, 1)
+
+
+def test_a_site_at_which_a_group_has_no_data_is_not_decisive(tmp_path, monkeypatch, data):
+    """Neither of a state that is guessed from frequencies: a has no data at all, f and g have none in the
+    first half. +ASC has patterns beside those of the data."""
+    codes = data.codes.copy()
+    codes[0], codes[5:, :40] = 4, 4
+    lacking = replace(data, codes=codes)
+    patterns, groups = site_patterns(lacking), around_branches(parse_trees(TREE)[0])[1]
+    seen = seen_in_all(patterns, groups)[:, patterns.site_pattern]
+    for k, own in enumerate(groups.transpose(1, 2, 0)):
+        expected = [(codes[members] != 4).any(0) for members in own]
+        np.testing.assert_array_equal(seen[k], np.all(expected, axis=0))
+    assert seen.any(1).sum() == 3 and not seen.all(1).any()
+    monkeypatch.chdir(tmp_path)
+    Path("t.tree").write_text(TREE)
+    varying = [len(set(column[column < 4])) > 1 for column in codes.T]
+    write(replace(lacking, codes=codes[:, varying]), Path("d.fasta"))
+    for model in ("HKY{2}+F", "HKY{2}+F+ASC"):
+        settings = ConcordanceSettings("t.tree", alignment="d.fasta", scfl=True, model=model, redo=True)
+        shares = {row["branch"]: row["sCFL"] for row in run_concordance(settings).rows}
+        assert [name for name, share in shares.items() if share is None] == ["c,d,e,f,g"], model
+
+
+def test_names_of_the_alignment_and_of_genes_are_equal_by_the_rule_of_nexus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.tree").write_text("('Homo sapiens',b,(c,d)90/1)100/0.9;")
+    Path("d.fasta").write_text(">homo_sapiens\nAC\n>b\nAC\n>c\nAG\n>d\nAG\n")
+    Path("g.nwk").write_text("(Homo_sapiens,B,(c,d));(HOMO_SAPIENS,c,d);")
+    result = run_concordance(ConcordanceSettings("t.tree", "g.nwk", alignment="d.fasta", scfl=True))
+    (row,) = result.rows
+    assert (row["gCF"], row["gN"], row["sCF"]) == (100, 1, 100)
+    assert result.names == ("label 1", "label 2", "gCF", "local posterior", "sCF", "sCFL")
+    Path("g.nwk").write_text("(Homo_sapiens,b,(c,d));(Hommo_sapiens,B,(c,d));")
+    with pytest.raises(InputError, match="gene tree 2 has a taxon 'Hommo_sapiens'") as caught:
+        run_concordance(ConcordanceSettings("t.tree", "g.nwk", redo=True))
+    assert (caught.value.file, caught.value.taxon) == ("g.nwk", "Hommo_sapiens")
+    assert "'Homo sapiens'" in caught.value.hint
+
+
 def test_files_of_genes_and_sites_together(tmp_path, monkeypatch, data):
     monkeypatch.chdir(tmp_path)
-    letters = np.array(list("ACGT-R"))
     Path("t.tree").write_text(TREE)
     Path("g.nwk").write_text(TREE)
-    Path("d.fasta").write_text(
-        "".join(f">{n}\n{''.join(letters[c])}\n" for n, c in zip(data.taxa, data.codes))
-    )
+    write(data, Path("d.fasta"))
     told = {"alignment": "d.fasta", "scfl": True, "model": "HKY{2}+F"}
     result = run_concordance(ConcordanceSettings("t.tree", "g.nwk", **told))
     assert result.names == ("gCF", "local posterior", "sCF", "sCFL")

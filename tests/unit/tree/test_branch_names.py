@@ -26,6 +26,7 @@ def test_rooted_trees_keep_their_clades():
 
 def test_labels_that_are_names_win_and_support_values_do_not():
     assert names("((a:1,b:1)Alpha:1,(c:1,d:1)95:1,e:1);") == {*"abcde", "Alpha", "mrca(c,d)"}
+    assert names("((a:1,b:1)-/97:1,(c:1,d:1)/0.9:1,e:1);") == {*"abcde", "mrca(a,b)", "mrca(c,d)"}
 
 
 def test_names_are_unique_on_a_caterpillar_with_multifurcation():

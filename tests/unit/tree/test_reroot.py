@@ -8,7 +8,7 @@ from phloem.io.newick import parse_newick
 from phloem.io.newick_text import write_newick
 from phloem.tree.random import uniform_rooted, uniform_unrooted
 from phloem.tree.rearrange import topology_key
-from phloem.tree.reroot import root_at_branch, root_at_midpoint, root_at_outgroup, unroot
+from phloem.tree.reroot import is_support, root_at_branch, root_at_midpoint, root_at_outgroup, unroot
 from phloem.tree.tree import node_depths
 
 
@@ -69,6 +69,24 @@ def test_support_travels_with_its_branch_and_names_stay():
     )
     (named,) = parse_newick("((A:1,B:1)cats:1,C:1,D:1)base;")
     assert "cats" in root_at_outgroup(named, "A").labels and "base" in root_at_outgroup(named, "A").labels
+
+
+@pytest.mark.parametrize("label", ["-/33.3", "/0.98", "95/-", "95/100"])
+def test_several_supports_travel_though_some_are_missing(label):
+    (tree,) = parse_newick(f"((A:1,B:1){label}:1,(C:1,D:1)80:3,E:1);")
+    (split,) = (x for x, text in enumerate(tree.labels) if text == label)
+    rooted = root_at_outgroup(tree, "A", 0.5)
+    (moved,) = (x for x, text in enumerate(rooted.labels) if text == label)
+    taxa = {name for x, name in enumerate(rooted.taxa) if moved in path_of(rooted, x)}
+    assert taxa == {"C", "D", "E"} and tree.lengths[split] == 1
+    assert is_support(label) and not is_support("cats") and not is_support("cats/90") and not is_support("")
+
+
+def path_of(tree, x):
+    found = [x]
+    while tree.parent[found[-1]] >= 0:
+        found.append(int(tree.parent[found[-1]]))
+    return found
 
 
 def test_what_is_no_outgroup():

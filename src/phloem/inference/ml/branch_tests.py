@@ -16,7 +16,7 @@ from phloem.tree.half_edges import HalfEdges, branch_splits
 # What a replicate is drawn of: sites of every part; whole parts; parts, and in every one drawn its sites.
 Sampling = Literal["site", "gene", "genesite"]
 
-ALRT, UFBOOT = "SH-aLRT", "UFBoot"
+ALRT, ABAYES, UFBOOT = "SH-aLRT", "aBayes", "UFBoot"
 _ALRT_STREAM, _UFBOOT_STREAM = 1, 2  # of random numbers
 _AT_A_TIME = 64  # branches, whose resolutions' sites are held together
 
@@ -59,15 +59,29 @@ def sh_alrt(values: np.ndarray, sites: np.ndarray, counts: np.ndarray) -> np.nda
     return result
 
 
+def a_bayes(values: np.ndarray) -> np.ndarray:
+    """(n,) approximate Bayes supports (Anisimova et al. 2011, Syst. Biol. 60:685): the probability of the
+    tree's own one of three resolutions around a branch, each as probable before and at its best lengths.
+
+    values (n, 3): their log-likelihoods, the tree's own first.
+    """
+    return 1.0 / np.exp(np.minimum(values - values[:, :1], 700.0)).sum(1)
+
+
 @dataclass(frozen=True)
 class SupportSettings:
     """alrt, ufboot: replicates, 0 for none. bnni: climb from every tree of the ultrafast bootstrap with the
-    replicate's own weights. sampling: of the replicates."""
+    replicate's own weights. sampling: of the replicates. abayes: whether wanted."""
 
     alrt: int = 0
     ufboot: int = 0
     bnni: bool = False
     sampling: Sampling = "site"
+    abayes: bool = False
+
+    @property
+    def any(self) -> bool:
+        return bool(self.alrt or self.abayes or self.ufboot)
 
     def __post_init__(self) -> None:
         if self.ufboot and self.ufboot < 1000:
@@ -89,26 +103,30 @@ def branch_supports(
     seed: int,
     radius: int,
 ) -> dict[str, dict[bytes, float]]:
-    """By name of the support, in the order of ALRT and UFBOOT, its share by split (half_edges.branch_splits);
-    UFBOOT's also of splits that only replicates have.
+    """By name of the support, in the order of ALRT, ABAYES and UFBOOT, its share by split
+    (half_edges.branch_splits); UFBOOT's also of splits that only replicates have.
 
-    messages: have the model; SH-aLRT compares with all neighbours, UFBoot's trees obey a constraint that they
-    have. weights: of the data, part by part. hilltops: the tree that is supported first.
+    messages: have the model; SH-aLRT and aBayes compare with all neighbours, UFBoot's trees obey a constraint
+    that they have. weights: of the data, part by part. hilltops: the tree that is supported first.
     """
     result: dict[str, dict[bytes, float]] = {}
     (back, lengths), n_tips = hilltops[0], hilltops[0].n_tips
     order, splits = branch_splits(back)
-    if settings.alrt:
-        counts = resampled_weights(weights, settings.alrt, seed, _ALRT_STREAM, settings.sampling)
+    if settings.alrt or settings.abayes:
+        drawn = None
+        if settings.alrt:
+            drawn = resampled_weights(weights, settings.alrt, seed, _ALRT_STREAM, settings.sampling)
         messages.fill(back, lengths, order)
         inner = np.flatnonzero((order >= n_tips) & (back[order] >= n_tips))
-        shares: dict[bytes, float] = {}
+        result |= {name: {} for name, wanted in ((ALRT, settings.alrt), (ABAYES, settings.abayes)) if wanted}
         for first in range(0, len(inner), _AT_A_TIME):
             part = inner[first : first + _AT_A_TIME]
+            keys = [splits[k].tobytes() for k in part]
             found = unconstrained(messages).resolutions(back, lengths, order[part])
-            values = sh_alrt(found.values, found.sites, counts)
-            shares |= {splits[k].tobytes(): float(v) for k, v in zip(part, values)}
-        result[ALRT] = shares
+            if drawn is not None:
+                result[ALRT] |= dict(zip(keys, sh_alrt(found.values, found.sites, drawn).tolist()))
+            if settings.abayes:
+                result[ABAYES] |= dict(zip(keys, a_bayes(found.values).tolist()))
     if settings.ufboot:
         counts = resampled_weights(weights, settings.ufboot, seed, _UFBOOT_STREAM, settings.sampling)
         rng = np.random.default_rng([seed, _UFBOOT_STREAM, 1])

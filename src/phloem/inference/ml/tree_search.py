@@ -241,7 +241,7 @@ class _Search:
         self, last: Fit, state: SearchState, wanted: SupportSettings
     ) -> dict[str, dict[bytes, float]]:
         """Of the branches of the final tree, under the final model."""
-        if len(self._data.taxa) == 3 or not (wanted.alrt or wanted.ufboot):
+        if len(self._data.taxa) == 3 or not wanted.any:
             return {}
         self._told(Doing("supports"), last.log_likelihood)
         best = self._placed(self._data.edges_of(last))

@@ -1,4 +1,4 @@
-"""Tests of trees by resampled log-likelihoods of sites: KH, SH, weighted SH, ELW, AU.
+"""Tests of trees by resampled log-likelihoods of sites: KH and SH, weighted or not, ELW, AU.
 
 All take what every tree's sites are worth, resample sites (RELL; Kishino, Miyata and Hasegawa 1990), and ask
 whether a tree could be the best. Trees should be all that are plausible, or chosen without the data.
@@ -17,20 +17,24 @@ SCALES = np.arange(5, 15) / 10.0  # of the number of sites, in the AU test
 _AT_A_TIME = 1 << 22  # draws held at once
 _STREAM = 4  # of random numbers
 _FEWEST = 5
+# Log units: trees that differ in a branch of length zero alone are equally good, up to what fits leave.
+_TIE = 1e-3
 _CERTAIN = 0.95  # of the set of trees by expected weights
 
 
 class TreeTests(NamedTuple):
     """Of n trees, each (n,). difference: of the log-likelihood from the best tree's. bootstrap: how often a
-    tree is the best of resampled sites. kh, sh, wsh, au: p-values, rejected below 0.05: Kishino and Hasegawa
-    1989 (one-sided, against the best tree, of the best one against the next), Shimodaira and Hasegawa 1999,
-    the same with differences divided by their standard errors, Shimodaira 2002. elw: expected likelihood
+    tree is the best of resampled sites. kh, wkh, sh, wsh, au: p-values, rejected below 0.05: Kishino and
+    Hasegawa 1989 (one-sided, against the best tree, of the best one against the next), the same against the
+    tree that is farthest ahead in standard errors of the difference, Shimodaira and Hasegawa 1999, the same
+    with differences divided by their standard errors, Shimodaira 2002. elw: expected likelihood
     weights (Strimmer and Rambaut 2002), in_elw_set: whether among the best with 95 % of them."""
 
     log_likelihood: np.ndarray
     difference: np.ndarray
     bootstrap: np.ndarray
     kh: np.ndarray
+    wkh: np.ndarray
     sh: np.ndarray
     wsh: np.ndarray
     elw: np.ndarray
@@ -63,10 +67,11 @@ def compare_trees(sites: TreeSites, replicates: int, seed: int) -> TreeTests:
     difference = values.max() - values
     sums = resampled(sites, 1.0, replicates, rng)
     centred = sums - sums.mean(0)
+    kh, wkh = _kishino_hasegawa(centred, values, _rivals(sites, values))
     sh, wsh = _shimodaira_hasegawa(centred, difference, sites)
     elw = _expected_weights(sums)
     return TreeTests(
-        values, difference, _best_shares(sums), _kishino_hasegawa(centred, values), sh, wsh,
+        values, difference, _best_shares(sums), kh, wkh, sh, wsh,
         elw, _weighty(elw), approximately_unbiased(sites, replicates, rng),
     )  # fmt: skip
 
@@ -90,16 +95,35 @@ def resampled(sites: TreeSites, scale: float, replicates: int, rng: np.random.Ge
 
 def _best_shares(sums: np.ndarray) -> np.ndarray:
     """(n,) how often each is the best, shared among equals."""
-    best = sums >= sums.max(1, keepdims=True) - 1e-9
+    best = _are_best(sums)
     return (best / best.sum(1, keepdims=True)).mean(0)
 
 
-def _kishino_hasegawa(centred: np.ndarray, values: np.ndarray) -> np.ndarray:
-    best, p = int(np.argmax(values)), np.empty(len(values))
-    next_best = int(np.argsort(-values, kind="stable")[1])
+def _are_best(sums: np.ndarray) -> np.ndarray:
+    """(R, n) which trees are the best of a replicate, all of equals."""
+    return sums >= sums.max(1, keepdims=True) - _TIE
+
+
+def _rivals(sites: TreeSites, values: np.ndarray) -> np.ndarray:
+    """(2, n) for every tree another one: the likeliest, and that which is farthest ahead, or least behind, in
+    standard errors; where all say the same of every site the likeliest too."""
+    found = np.empty((2, len(values)), np.int64)
     for i in range(len(values)):
-        rival = best if i != best else next_best
-        p[i] = np.mean(centred[:, rival] - centred[:, i] >= values[rival] - values[i] - 1e-9)
+        ahead, error = values - values[i], _standard_errors(sites, i)
+        ahead[i] = -np.inf
+        others = error > 1e-9
+        found[0, i] = found[1, i] = np.argmax(ahead)
+        if others.any():
+            found[1, i] = np.argmax(np.where(others, ahead / np.where(others, error, 1.0), -np.inf))
+    return found
+
+
+def _kishino_hasegawa(centred: np.ndarray, values: np.ndarray, rivals: np.ndarray) -> np.ndarray:
+    """(2, n) for two choices of a rival."""
+    p = np.empty(rivals.shape)
+    for kind, own in enumerate(rivals):
+        for i, rival in enumerate(own.tolist()):
+            p[kind, i] = np.mean(centred[:, rival] - centred[:, i] >= values[rival] - values[i] - 1e-9)
     return p
 
 
@@ -151,8 +175,9 @@ def _weighty(weights: np.ndarray) -> np.ndarray:
 
 def approximately_unbiased(sites: TreeSites, replicates: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) p-values of the AU test (Shimodaira 2002, Syst. Biol. 51:492): from how the share of replicates in
-    which a tree is the best changes with the number of sites drawn."""
-    shares = np.array([_best_shares(resampled(sites, r, replicates, rng)) for r in SCALES])
+    which a tree is the best changes with the number of sites drawn. No tree is better than its equal: where
+    two are the best, both are, and neither's p is lower than it would be alone."""
+    shares = np.array([_are_best(resampled(sites, r, replicates, rng)).mean(0) for r in SCALES])
     return np.array([au_p_value(own, SCALES, replicates) for own in shares.T])
 
 

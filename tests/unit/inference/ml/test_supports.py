@@ -21,9 +21,11 @@ from phloem.inference.ml.bootstrap import (
     transfer_expectation,
 )
 from phloem.inference.ml.branch_tests import (
+    ABAYES,
     ALRT,
     UFBOOT,
     SupportSettings,
+    a_bayes,
     resampled_weights,
     sh_alrt,
 )
@@ -43,7 +45,7 @@ from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import split_members, tip_bits, tree_splits
 from unit.inference.mcmc.ranks_in_threads import led
 
-BOTH = SupportSettings(alrt=200, ufboot=1000)
+BOTH = SupportSettings(alrt=200, abayes=True, ufboot=1000)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +94,18 @@ def test_sh_like_supports_are_their_definition():
     assert not np.array_equal(sh_alrt(values - 1e-9 + np.array([3.0, 0, 0]), sites, counts), expected)
 
 
+def test_approximate_bayes_supports_are_their_definition():
+    values = np.array([[-100.0, -101.0, -103.0], [-100.0, -100.0, -100.0], [-2e4, -3e4, -2e4 - 800]])
+    weights = np.exp(values - values.max(1, keepdims=True))
+    np.testing.assert_allclose(a_bayes(values), weights[:, 0] / weights.sum(1), rtol=1e-12)
+    assert a_bayes(np.array([[-1e4, -100.0, -100.0]]))[0] == pytest.approx(0, abs=1e-300)
+    assert a_bayes(values[:1, [1, 0, 2]])[0] < 0.3 < a_bayes(values[:1])[0]
+
+
 def test_branches_that_made_the_data_are_supported(truth, found):
     supports = found.supports
     true = {split.tobytes() for split in tree_splits(truth)}
-    assert list(supports) == [ALRT, UFBOOT]
+    assert list(supports) == [ALRT, ABAYES, UFBOOT]
     for shares in supports.values():
         mine = [shares[s.tobytes()] for s in tree_splits(found.optimum.tree) if s.tobytes() in true]
         assert np.mean(mine) > 0.85 and max(shares.values()) <= 1 and min(shares.values()) >= 0

@@ -25,26 +25,31 @@ WEIGHTS = np.random.default_rng(2).integers(1, 6, 60).astype(float)
 
 
 def by_hand(sites, seed, replicates):
-    """KH, SH and ELW replicate by replicate, from the same draws."""
+    """KH, weighted KH, SH and ELW replicate by replicate, from the same draws."""
     rng = np.random.default_rng([seed, 4])
     values, n = sites @ WEIGHTS, len(sites)
     sums = resampled(TreeSites(sites, WEIGHTS), 1.0, replicates, rng)
     means, order = sums.mean(0), np.argsort(-values)
-    kh, sh, elw = np.zeros(n), np.zeros(n), np.zeros(n)
+    kh, wkh, sh, elw = np.zeros((4, n))
+    error = np.array([[np.sqrt(np.cov(a - b, fweights=WEIGHTS.astype(int))) for a in sites] for b in sites])
+    ratio = (values - values[:, None]) / np.where(error > 0, error, np.nan)
     for draw in sums:
         centred, shares = draw - means, np.exp(draw - draw.max())
         elw += shares / shares.sum() / replicates
         for i in range(n):
             rival = order[0] if i != order[0] else order[1]
             kh[i] += centred[rival] - centred[i] >= values[rival] - values[i]
+            rival = np.nanargmax(ratio[i])
+            wkh[i] += centred[rival] - centred[i] >= values[rival] - values[i]
             sh[i] += max(centred) - centred[i] >= values.max() - values[i]
-    return kh / replicates, sh / replicates, elw
+    return kh / replicates, wkh / replicates, sh / replicates, elw
 
 
 def test_definitions(sites):
     found = compare_trees(TreeSites(sites, WEIGHTS), 1000, 5)
-    kh, sh, elw = by_hand(sites, 5, 1000)
+    kh, wkh, sh, elw = by_hand(sites, 5, 1000)
     np.testing.assert_allclose(found.kh, kh, atol=1e-12)
+    np.testing.assert_allclose(found.wkh, wkh, atol=1e-12)
     np.testing.assert_allclose(found.sh, sh, atol=1e-12)
     np.testing.assert_allclose(found.elw, elw, atol=1e-12)
     best = int(np.argmax(found.log_likelihood))
@@ -52,8 +57,17 @@ def test_definitions(sites):
     assert found.bootstrap.sum() == pytest.approx(1) == found.elw.sum()
     assert (found.sh >= found.kh - 1e-12)[np.arange(4) != best].all() and found.au.argmax() == best
     assert found.au[3] < 0.05 and not found.in_elw_set[3]
-    other, _, _ = by_hand(sites + 1e-3 * np.arange(4)[:, None], 5, 1000)
+    other, *_ = by_hand(sites + 1e-3 * np.arange(4)[:, None], 5, 1000)
     assert not np.allclose(found.kh, other, atol=1e-12)
+
+
+def test_the_rival_of_weighted_kh_is_farthest_ahead_in_standard_errors(sites):
+    """The second tree is a little better nearly everywhere: the best is farther ahead, not as surely."""
+    near = sites[1] - 0.002 + np.random.default_rng(3).normal(0.0, 0.004, 60)
+    found = compare_trees(TreeSites(np.vstack([sites, near]), WEIGHTS), 1000, 5)
+    kh, wkh, _, _ = by_hand(np.vstack([sites, near]), 5, 1000)
+    np.testing.assert_allclose((found.kh, found.wkh), (kh, wkh), atol=1e-12)
+    assert found.wkh[4] < found.kh[4] / 2 and found.wkh[0] == found.kh[0]
 
 
 def test_a_draw_has_as_many_sites_as_its_scale_says():
@@ -75,6 +89,47 @@ def test_sites_are_drawn_within_their_part(sites):
     assert not np.allclose(narrow.wsh, wide.wsh)
     same = compare_trees(TreeSites(sites[[0, 0]], WEIGHTS, ends), 1000, 1)
     assert same.wsh.tolist() == same.sh.tolist() == [1, 1]
+
+
+def test_a_tree_as_good_as_another_lowers_no_p_value(sites):
+    """Of trees that differ in a branch of length zero alone, up to what fits leave, both are the best."""
+    alone = compare_trees(TreeSites(sites, WEIGHTS), 2000, 3)
+    again = compare_trees(TreeSites(sites[[0, 1, 2, 3, 0]] - np.eye(5)[4][:, None] * 1e-7, WEIGHTS), 2000, 3)
+    np.testing.assert_allclose(again.au[:4], alone.au, atol=1e-12)
+    assert again.au[4] == again.au[0] and again.bootstrap.sum() == pytest.approx(1)
+    worse = compare_trees(TreeSites(sites[[0, 1, 2, 3, 0]] - np.eye(5)[4][:, None] * 1e-3, WEIGHTS), 2000, 3)
+    assert worse.au[4] < again.au[4] and worse.bootstrap[4] == 0 < again.bootstrap[4]  # 0.2 log units
+
+
+QUINTET = ">a\nACGTACGTAA\n>b\nACGTACGTCA\n>c\nACGAACGTCC\n>d\nACGATCGTCG\n>e\nACCATCGTCT\n"
+FIRST, OTHER = "(a,b,(c,(d,e)));", "(a,c,(b,(d,e)));"
+
+
+def verdicts(tmp_path, text, **options):
+    (tmp_path / "a.fasta").write_text(QUINTET)
+    (tmp_path / "t.nwk").write_text(text)
+    given = str(tmp_path / "a.fasta"), str(tmp_path / "t.nwk")
+    options = {"model": "JC", "prefix": str(tmp_path / "x"), "redo": True, "replicates": 1000} | options
+    return run_tree_tests(TreeTestsSettings(*given, **options))
+
+
+def test_a_topology_that_stands_twice_is_tested_once(tmp_path):
+    again = "((d,e),c,(b,a)9:2)8;"
+    once, twice = verdicts(tmp_path, FIRST + OTHER), verdicts(tmp_path, FIRST + again + OTHER)
+    for name, column in twice.tests._asdict().items():
+        np.testing.assert_array_equal(column, getattr(once.tests, name)[[0, 0, 1]], err_msg=name)
+    assert once.warnings == () and "once, as that: 2 as 1" in twice.warnings[0]
+    table = (tmp_path / "x.tests.tsv").read_text().splitlines()
+    sites = np.loadtxt(tmp_path / "x.sites.tsv", skiprows=1)
+    assert len(table) == 4 and (sites[:, 1] == sites[:, 2]).all() and (sites[:, 1] != sites[:, 3]).any()
+    with pytest.raises(InputError, match="the 2 trees have one topology") as caught:
+        verdicts(tmp_path, FIRST + "((a,b),(c,(d,e)));")
+    assert caught.value.file == str(tmp_path / "t.nwk")
+
+
+def test_where_the_root_means_something_it_tells_trees_apart(tmp_path):
+    rooted = "((a,b),(c,(d,e)));(a,(b,(c,(d,e))));"
+    assert verdicts(tmp_path, rooted, model="UNREST").warnings == ()
 
 
 @pytest.mark.parametrize(("d", "c"), [(0.5, 0.3), (1.2, -0.4), (-0.3, 0.1), (1.0, 0.8)])
