@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from phloem import TreeLikelihood, read_alignment
-from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.errors import NumericalError
@@ -20,10 +19,12 @@ from phloem.pruning import grid
 from phloem.pruning.calibration import sample_problem
 from phloem.pruning.cpu.regions import column_sizes
 from phloem.pruning.grid import GridEvaluator, InThisProcess, OnRanks, in_order, useful_shares
+from phloem.tree.random import uniform_unrooted
 from unit.inference.mcmc.ranks_in_threads import led
 
 PRIMATES = read_alignment(Path(__file__).resolve().parents[3] / "examples/primates.nex")
-TREE = starting_tree(PRIMATES, "nj").tree
+RANDOM = uniform_unrooted(PRIMATES.n_taxa, np.random.default_rng(1))
+TREE = replace(RANDOM, taxa=PRIMATES.taxa, lengths=np.full(RANDOM.n_nodes, 0.1))
 MODEL = "HKY{4}+FQ+I{0.2}+G4{0.5}"
 CELLS = 5
 
