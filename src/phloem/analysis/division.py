@@ -90,7 +90,7 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
     given = shares(n_runs, n_chains, size // beside, useful, speeds)
     if beside > 1:
         slowest = columns_seconds(n_cells, beside, there.threads, seconds(1), there.message)
-        why = why if beside < most else "too few for another part of every chain"
+        why = why if beside < most else FEW_LEFT
     else:
         busy = [(share, speed) for share, speed in zip(given, speeds or [1.0] * size) if share.chains]
         slowest = max(len(share.runs) * seconds(len(share.chains)) / speed for share, speed in busy)
@@ -98,6 +98,7 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
     return Division(size, useful, beside, given, slowest + swap * shared, why, bool(there.speeds))
 
 
+FEW_LEFT = "too few for another part of every chain"
 RUNS_FIRST = "too few for another part of every run"
 
 
@@ -145,9 +146,11 @@ def gpus_of_use(problems: Sequence[Problem], chains: ChainSettings) -> tuple[int
     n_cells = sum(cells_of_chain(problem, on_device=True) for problem in problems)
     plan, most = ChainPlan(1, 1, chains.expected_generations), chains.gpus // together
     each = advise_chains(problems, plan, 1, [None] * len(problems)).gpu_seconds
-    used = together * useful_columns(n_cells, most, 1, each, 0.0)
+    a_chain = useful_columns(n_cells, most, 1, each, 0.0)
     why = "there are no more chains, and columns of each are too few for another"
-    return used, "" if used == chains.gpus else why
+    if 1 < a_chain == most:
+        why = FEW_LEFT
+    return together * a_chain, "" if together * a_chain == chains.gpus else why
 
 
 def busiest_bytes(division: Division, each: int) -> int:

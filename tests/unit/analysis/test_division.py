@@ -81,8 +81,9 @@ def test_gpus_beyond_the_chains_have_columns_of_each_where_these_are_many(proble
     assert gpus_of_use(problems[:1], many) == (9, f"{why} for another")
     monkeypatch.setattr("phloem.pruning.cpu.cell_memory.DEVICE_WORK", 1.0)  # the control: large parts
     assert cells_of_chain(problems[0], on_device=True) == 8
-    assert gpus_of_use(problems[:1], many) == (27, f"{why} for another")
+    assert gpus_of_use(problems[:1], many) == (27, "too few for another part of every chain")
     assert gpus_of_use(problems[:1], replace(many, gpus=27)) == (27, "")
+    assert gpus_of_use(problems[:1], replace(many, gpus=90)) == (72, f"{why} for another")
     two = replace(ONE, n_chains=2)
     found = divide(problems, two, Processes(5, 1, 0.0, gpu=True))
     assert (found.ranks_a_run, found.ranks_a_chain, found.busy) == (2, 2, 4)
