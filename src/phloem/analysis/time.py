@@ -259,7 +259,7 @@ def _stones(
         "data": {"taxa": len(data.taxa), "sites": data.n_sites},
         "undefined_proposals": n_undefined(sampled.runs),
         "settings": settings_record(settings),
-        "provenance": provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
+        "provenance": provenance(settings.inputs, selection) | data.read | {"seed": settings.chains.seed},
     }
     draws = [of_all_data(run.columns, run.samples) for run in sampled.runs]
     took = sampled.seconds, sampled.generations
@@ -350,7 +350,7 @@ def _summarised(
         files=files,
         data={"taxa": len(data.taxa), "sites": data.n_sites},
         ages_before=data.ages_before,
-        provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
+        provenance=provenance(settings.inputs, selection) | data.read | {"seed": settings.chains.seed},
         predictive=checks,
         routes=routes,
         swaps=swaps_of(runs),

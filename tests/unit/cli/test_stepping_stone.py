@@ -127,7 +127,9 @@ def test_different_data_and_other_files_are_refused(finished):
 def test_likelihoods_of_variable_sites_alone_are_not_compared_with_others(finished):
     folder, _ = finished
     record = json.loads((folder / "JC.ss.json").read_text())
-    (folder / "asc.ss.json").write_text(json.dumps(record | {"model": "JC+ASC"}))
+    assert record["provenance"]["conditioned_on"] == {}
+    conditioned = record["provenance"] | {"conditioned_on": {"variable": "their checksum"}}
+    (folder / "asc.ss.json").write_text(json.dumps(record | {"model": "JC+ASC", "provenance": conditioned}))
     (folder / "none.ss.json").write_text(json.dumps(record | {"log_marginal_likelihood": None}))
     files = [str(folder / f"{name}.ss.json") for name in ("JC", "asc")]
     with pytest.raises(InputError, match="conditioned on different things"):
