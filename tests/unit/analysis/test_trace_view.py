@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from phloem.analysis.trace_file import is_trace
 from phloem.analysis.trace_view import (
     read_trace_files,
     read_traces,
@@ -12,7 +13,7 @@ from phloem.analysis.trace_view import (
     running_summary,
     thinned_trace,
 )
-from phloem.errors import InputWarning
+from phloem.errors import InputError, InputWarning
 from phloem.summary.trace import trace_summary
 
 
@@ -88,3 +89,54 @@ def test_files_of_runs_that_were_put_behind_each_other_are_told(tmp_path):
     file.write_text("".join(["state\tLnL\n", *rows, *rows]))
     with pytest.warns(InputWarning, match="after 190 the generation is 0"):
         read_trace_files([str(file)])
+
+
+NAMES, ROWS = ("state", "likelihood", "alpha"), [(10 * k, -50.25 - k, 0.5 + k / 8) for k in range(12)]
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", ";", " ", "   "])
+def test_what_stands_between_fields_is_seen(separator, tmp_path):
+    """RevBayes' monitors have a separator; trees, whose lines may be as regular, are no traces."""
+    file, lines = tmp_path / "x.log", [separator.join(map(str, row)) for row in [NAMES, *ROWS]]
+    file.write_text("# of a monitor\n" + "\n".join(lines) + "\n")
+    found = read_trace_files([str(file)])
+    assert is_trace(str(file)) and found.names == NAMES[1:]
+    np.testing.assert_array_equal(found.values[0], np.array(ROWS)[:, 1:])
+    file.write_text('"state","p"\n"1",0.5\n"2",0.25\n')  # as R writes tables
+    assert read_trace_files([str(file)]).values[0].ravel().tolist() == [0.5, 0.25]
+    for text in (
+        "(a,b,(c,d));\n",
+        "tree 1 = (a,b);\ntree 2 = (a,b);\n",
+        "name,date\nPan,1999\n",
+        "3\n(a,b,c);\n",
+    ):
+        file.write_text(text)
+        assert not is_trace(str(file))
+
+
+def test_columns_without_a_number_are_told(tmp_path):
+    file = tmp_path / "x.log"
+    file.write_text("state\tp\tq\tr\ts\n" + "".join(f"{k}\t{k}\t0,5{k}\tnan\tok\n" for k in range(9)))
+    told = r"left out: q \('0,50', line 2\), r, s \('ok', line 2\); decimal commas are not read"
+    with pytest.warns(InputWarning, match=told):
+        assert read_trace_files([str(file)]).names == ("p",)
+    file.write_text("state;p\n" + "".join(f"{k};0,5\n" for k in range(9)))
+    with pytest.raises(InputError, match=r"holds numbers: p \('0,5', line 2\); decimal commas"):
+        read_trace_files([str(file)])
+    file.write_text("name\tp\n" + "".join(f"{k}{'x' * (k == 4)}\t0.5\n" for k in range(9)))
+    with pytest.raises(InputError, match="'4x' is no generation: the first column, 'name'") as error:
+        read_trace_files([str(file)])
+    assert error.value.line == 6
+
+
+def test_a_first_row_of_numbers_is_a_sample(tmp_path):
+    """PhyloBayes has its names in a comment. Without any, the sample was taken for names."""
+    file, rows = tmp_path / "x.trace", "".join("\t".join(map(str, row)) + "\n" for row in ROWS)
+    file.write_text("#" + "\t".join(NAMES) + "\n" + rows)
+    found = read_trace_files([str(file)])
+    assert found.names == NAMES[1:] and len(found.values[0]) == len(ROWS)
+    for above in ("", "# a comment\n", "#1\t2\t3\n"):
+        file.write_text(above + rows)
+        with pytest.raises(InputError, match="nothing names its columns") as error:
+            read_trace_files([str(file)])
+        assert error.value.line == 1 + above.count("\n")
