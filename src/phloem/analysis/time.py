@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from phloem.analysis.division import Processes, divide_dated
+from phloem.analysis.former_files import former_files
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_draws import Told
 from phloem.analysis.outputs import alone, check_outputs
@@ -43,8 +44,7 @@ from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
-from phloem.inference.mcmc.checkpoint import KEPT, files_of_more_runs, state_path
-from phloem.inference.mcmc.guard import report_path
+from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where, threads_of
 from phloem.inference.mcmc.samples import choices_of, model_shares
@@ -56,7 +56,6 @@ from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
-    paths,
     sample,
     swaps_of,
     warnings_of,
@@ -146,8 +145,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         settings = as_extension(settings, record)
     _refuse_too_much(chains, 4)
     files = output_files(settings)
-    replaced = [str(report_path(prefix)), *files_of_more_runs(prefix, chains.n_runs, paths)]
-    replaced = replaced if settings.redo else []
+    replaced = former_files(prefix, files) if settings.redo else []
     check_outputs([*files, *replaced], settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
@@ -164,7 +162,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, selection.reason)
-    for file in [*files, *replaced] if settings.redo else ():
+    for file in [*files, *former_files(prefix, files)] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
     here.broadcast((settings, origin, where.ranks_a_chain, where.speeds, data.model))
     sampled = _sampled(settings, data, origin, where, time_identity(settings, data.model), progress)

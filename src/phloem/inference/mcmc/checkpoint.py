@@ -11,7 +11,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from zipfile import BadZipFile
@@ -176,19 +176,6 @@ def checkpoint_files(prefix: str, n_runs: int) -> dict[str, str]:
     for r in range(n_runs):
         files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
     return files
-
-
-def files_of_more_runs(
-    prefix: str, n_runs: int, traces: Callable[[str, int], tuple[Path, Path]]
-) -> list[str]:
-    """What an earlier analysis of this prefix left of runs beyond n_runs: who reads the prefix would take
-    them for runs of the new one. traces: of a prefix and the number of a run, as trace_files.paths."""
-    found: list[str] = []
-    number = n_runs
-    while there := [p for p in (*traces(prefix, number), samples_path(prefix, number)) if p.exists()]:
-        found += map(str, there)
-        number += 1
-    return found
 
 
 def _row(n_columns: int, n_nodes: int, n_sets: int) -> np.dtype:
