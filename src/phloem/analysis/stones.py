@@ -17,7 +17,7 @@ from phloem.analysis.same_data import (
     require_alike_conditioned,
 )
 from phloem.errors import InputError
-from phloem.inference.mcmc.checkpoint import KEPT
+from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_likelihood
 from phloem.io.output_file import write_file
@@ -80,7 +80,8 @@ def finish_stones(
 @dataclass(frozen=True)
 class ComparedModel:
     """log_bayes_factor: natural, of this model against the best; error: of it, by both standard errors (0 for
-    the best itself). probability: with equal prior probabilities of all."""
+    the best itself). probability: with equal prior probabilities of all. length_prior: of branch lengths,
+    '' of dated trees."""
 
     file: str
     model: str
@@ -89,6 +90,7 @@ class ComparedModel:
     log_bayes_factor: float
     factor_error: float
     probability: float
+    length_prior: str = ""
 
 
 def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
@@ -126,6 +128,7 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
             record["log_marginal_likelihood"] - logs[0],
             0.0 if record is best else math.hypot(record["standard_error"], best["standard_error"]),
             math.exp(record["log_marginal_likelihood"] - logs[0]) / total,
+            _length_prior(record),
         )
         for file, record in found
     ]
@@ -151,6 +154,25 @@ def _file(name: str) -> str:
     return own if not Path(name).is_file() and Path(own).is_file() else name
 
 
+def _length_prior(record: dict[str, Any]) -> str:
+    """That of branch lengths, as text; '' of dated trees."""
+    chains = record["settings"].get("chains", {})
+    return str(chains.get("priors", {}).get("branch_lengths", ""))
+
+
+def _no_record(name: str) -> InputError:
+    """Why a name or a prefix stands for no record."""
+    prefix = name.removesuffix(".json").removesuffix(".ss")
+    if state_path(f"{prefix}.ss").exists():
+        told, hint = "this stepping-stone analysis is not finished", "Give its command again, which goes on."
+    elif Path(f"{prefix}.json").exists():
+        told = "this analysis has no stepping stones, and so no marginal likelihood"
+        hint = "Give its command with --stepping-stone 50; both may have one prefix."
+    else:
+        told, hint = "there is no such file", "Name PREFIX.ss.json or PREFIX of phloem mcmc or time."
+    return InputError(told, file=name, hint=hint)
+
+
 def _record(file: str) -> dict[str, Any]:
     """The record of a stepping-stone analysis."""
     try:
@@ -158,7 +180,7 @@ def _record(file: str) -> dict[str, Any]:
         _ = data_of_record(record)
         _ = float(record["log_marginal_likelihood"]), float(record["standard_error"]), record["model"]
     except FileNotFoundError:
-        raise InputError("there is no such file", file=file, hint="Check the path.") from None
+        raise _no_record(file) from None
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             "this file is no record of a stepping-stone analysis",

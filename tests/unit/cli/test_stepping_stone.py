@@ -124,6 +124,34 @@ def test_different_data_and_other_files_are_refused(finished):
         bayes_factors([file])
 
 
+def test_a_prefix_without_a_record_says_what_is_there(finished, tmp_path):
+    jc = str(finished[0] / "JC")
+    (tmp_path / "half.ss.ckp.npz").write_text("of an analysis that was stopped")
+    (tmp_path / "posterior.json").write_text("of one without stones")
+    for name, told in (
+        ("half", "not finished"),
+        ("posterior", "no stepping stones"),
+        ("none", "no such file"),
+    ):
+        for ending in ("", ".ss.json"):
+            with pytest.raises(InputError, match=told):
+                bayes_factors([jc, str(tmp_path / f"{name}{ending}")])
+
+
+def test_other_priors_of_branch_lengths_are_told(finished):
+    folder, _ = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    assert record["settings"]["chains"]["priors"]["branch_lengths"] == "gammadir(1,0.1,1,1)"
+    record["settings"]["chains"]["priors"]["branch_lengths"] = "exponential(10)"
+    (folder / "other.ss.json").write_text(json.dumps(record | {"model": "HKY"}))
+    alike, differing = (
+        command("bayes-factors", str(folder / "JC"), str(folder / name)) for name in ("GTR+G4", "other")
+    )
+    assert "Priors of branch lengths differ" not in alike.output
+    told = "gammadir(1,0.1,1,1) (", "exponential(10) ("
+    assert "Priors of branch lengths differ" in differing.output and all(x in differing.output for x in told)
+
+
 def test_likelihoods_of_variable_sites_alone_are_not_compared_with_others(finished):
     folder, _ = finished
     record = json.loads((folder / "JC.ss.json").read_text())

@@ -131,7 +131,7 @@ class Checkpoint:
         different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
         if different:
             raise InputError(
-                f"the unfinished analysis here was started with another {', '.join(different)}",
+                f"the analysis here was started with another {', '.join(different)}",
                 file=str(self._path),
                 hint="Repeat its settings to resume it, choose another --prefix, or replace it with --redo.",
             )
