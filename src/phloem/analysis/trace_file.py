@@ -120,6 +120,9 @@ def read_columns(file: str) -> Columns | None:
                 rows.extend(_numbers(fields, names, number, words))
     if len(names) < 2:
         return None
+    table = np.array(rows).reshape(-1, len(names))
+    if not names[0] and len(names) > 2:  # numbers of rows, which R and pandas put before a table
+        names, table = names[1:], table[:, 1:]
     if names[0] in words:
         raise InputError(
             f"{_quoted(words[names[0]])} is no generation: the first column, '{names[0]}', is taken for that",
@@ -127,7 +130,6 @@ def read_columns(file: str) -> Columns | None:
             line=words[names[0]][1],
             hint="Put a column of whole numbers that rise first.",
         )
-    table = np.array(rows).reshape(-1, len(names))
     return Columns(names[1:], table[:, 0].copy(), table[:, 1:], words)
 
 

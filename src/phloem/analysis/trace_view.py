@@ -32,12 +32,17 @@ class Traces:
 
 def read_traces(prefix: str) -> Traces | None:
     """PREFIX.run1.p or PREFIX.run1.log, and so on; a last line that is not whole is left out. None before
-    the first sample."""
+    the first sample. Words among the numbers are NaN, and a warning tells of them."""
     found: list[Columns] = []
     while (path := _trace_file(prefix, len(found) + 1)) is not None:
         one = read_columns(str(path))
         if one is None:
             break
+        if one.words:
+            told = told_of_words([name for name in one.names if name in one.words], one.words)
+            warnings.warn(
+                f"{path}: in a column of numbers is what is none: {told}", InputWarning, stacklevel=3
+            )
         found.append(one)
     if not found:
         return None

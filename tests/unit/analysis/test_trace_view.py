@@ -102,8 +102,10 @@ def test_what_stands_between_fields_is_seen(separator, tmp_path):
     found = read_trace_files([str(file)])
     assert is_trace(str(file)) and found.names == NAMES[1:]
     np.testing.assert_array_equal(found.values[0], np.array(ROWS)[:, 1:])
-    file.write_text('"state","p"\n"1",0.5\n"2",0.25\n')  # as R writes tables
-    assert read_trace_files([str(file)]).values[0].ravel().tolist() == [0.5, 0.25]
+    file.write_text('"","state","p"\n"1",10,0.5\n"2",20,0.25\n')  # as R writes tables, with numbers of rows
+    found = read_trace_files([str(file)])
+    assert found.names == ("p",) and found.generations[0].tolist() == [10, 20]
+    assert found.values[0].ravel().tolist() == [0.5, 0.25]
     for text in (
         "(a,b,(c,d));\n",
         "tree 1 = (a,b);\ntree 2 = (a,b);\n",
@@ -127,6 +129,14 @@ def test_columns_without_a_number_are_told(tmp_path):
     with pytest.raises(InputError, match="'4x' is no generation: the first column, 'name'") as error:
         read_trace_files([str(file)])
     assert error.value.line == 6
+
+
+def test_words_in_the_trace_of_a_prefix_are_told(tmp_path):
+    prefix = str(tmp_path / "x")
+    trace_of(prefix, 1, [(0, "-5,25", 1.0), (10, "-4,5", 2.0)])
+    with pytest.warns(InputWarning, match=r"run1\.p: .* LnL \('-5,25', line 3\); decimal commas"):
+        found = read_traces(prefix)
+    assert np.isnan(found.values[0][:, 0]).all() and found.values[0][:, 1].tolist() == [1.0, 2.0]
 
 
 def test_a_first_row_of_numbers_is_a_sample(tmp_path):
