@@ -12,6 +12,7 @@ from phloem.analysis.division import Processes, divide_dated
 from phloem.analysis.former_files import former_files
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_draws import Told
+from phloem.analysis.mcmc_predictive import require_simulated
 from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
@@ -122,8 +123,8 @@ def _input(settings: TimeTreeSettings) -> TimeInput:
     """Data and model; refused are those of which nothing can be sampled, or not what is asked for."""
     data = time_input(settings)
     _refuse_improper(settings.chains, data.model)
-    if settings.predictive and any(part.model.unseen for part in data.model.engine.parts):
-        raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
+    if settings.predictive:
+        require_simulated(data.unrecorded)
     _refuse_too_much(settings.chains, len(data.model.taxa), data.model.n_clocks)
     return data
 
