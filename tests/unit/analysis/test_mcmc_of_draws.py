@@ -16,6 +16,7 @@ from phloem.analysis.mcmc_data import chain_input
 from phloem.analysis.mcmc_draws import Draw, Drawn, likelihood_of
 from phloem.analysis.mcmc_options import command_line, mcmc_settings
 from phloem.analysis.mrbayes import block_analysis
+from phloem.cli.chain_tables import checks_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.guard import plain_likelihood
@@ -294,7 +295,15 @@ def test_tables_are_made_of_a_finished_analysis_without_sampling(folder):
     assert not checked.was_finished and len(checked.checks) == 6
     assert run_mcmc(replace(again, predictive=10)).checks == checked.checks
     more = run_mcmc(replace(again, predictive=20))
-    assert not more.was_finished and more.checks != checked.checks
+    assert not more.was_finished and more.checks != checked.checks and more.checks[0].data_sets == 20
+    all_draws = run_mcmc(replace(again, predictive=1000)).checks
+    n = all_draws[0].data_sets
+    assert (
+        n < 200
+        and f"{n} simulated from the draws, of which there are no" in checks_table(all_draws, 1000).title
+    )
+    assert "no" not in checks_table(more.checks, 20).title
+    assert Path("x.predictive.tsv").read_text().splitlines()[1].split("\t")[6] == str(n)
     hung = run_mcmc(replace(again, outgroup=TREE.taxa[2]))
     assert not hung.was_finished and Path("x.con.tre").read_bytes() != consensus
     assert Path("x.run1.p").read_bytes() == before
