@@ -10,6 +10,7 @@ import re
 import warnings
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from phloem.io.trees import HEAD
 _TAB, _BLANKS = b"\t", None
 _OTHERS = (b",", b";", _BLANKS)
 _DECIMAL_COMMA = re.compile(rb"[-+]?\d+,\d+([eE][-+]?\d+)?")
+_OF_MRBAYES = re.compile(r"(.+?)(?:\.run\d+)?\.[pt]", re.DOTALL)
+_ID = re.compile(rb"\[ID: \d+\]")
 _NO_COMMAS = "; decimal commas are not read: write points"
 _SHOWN = 40  # characters of a text that is no number
 
@@ -51,13 +54,37 @@ def is_trace(file: str) -> bool:
 
 
 def refuse_powers(file: str) -> None:
-    """InputError for a trace or trees of stepping stones, which no burn-in makes samples of a posterior."""
-    if NO_POSTERIOR.encode() in first_bytes(file, HEAD):
-        raise InputError(
-            "these samples are of power posteriors, at every stepping stone of another, and of no posterior",
-            file=file,
-            hint="Run the same command without --stepping-stone; phloem bayes-factors reads PREFIX.ss.json.",
-        )
+    """InputError for a trace or trees of stepping stones or path sampling, which no burn-in makes samples of
+    a posterior: of phloem by their first lines, of MrBayes by PREFIX.ss beside them, of BEAST and RevBayes by
+    their columns."""
+    head = first_bytes(file, HEAD)
+    hint = "Run the same command without --stepping-stone; phloem bayes-factors reads PREFIX.ss.json."
+    if NO_POSTERIOR.encode() not in head:
+        hint = "Name samples of a posterior; the program that made these says what they add up to."
+        if not (_of_mrbayes_stones(file, head) or _names_powers(head)):
+            return
+    raise InputError(
+        "these samples are of power posteriors, at every stepping stone of another, and of no posterior",
+        file=file,
+        hint=hint,
+    )
+
+
+def _of_mrbayes_stones(file: str, head: bytes) -> bool:
+    """Whether MrBayes' statistics of stepping stones, which stand beside them, have these samples' ID."""
+    named, own = _OF_MRBAYES.fullmatch(file), _ID.search(head)
+    if named is None or own is None or not Path(statistics := f"{named[1]}.ss").is_file():
+        return False
+    found = first_bytes(statistics, HEAD)
+    return b"Steppingstone Sampling" in found and own[0] in found
+
+
+def _names_powers(head: bytes) -> bool:
+    """Whether columns are those of BEAST's path likelihood (x.delta, x.theta) or of RevBayes' powers."""
+    first = next(_rows(head), b"")
+    names = set(_fields(first, _separator(head)))
+    of_beast = {name.removesuffix(b".theta") + b".delta" for name in names if name.endswith(b".theta")}
+    return bool(of_beast & names) or {b"power", b"likelihood"} <= names
 
 
 def _rows(head: bytes) -> Iterator[bytes]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from phloem.analysis.trace_file import is_trace
+from phloem.analysis.trace_file import is_trace, refuse_powers
 from phloem.analysis.trace_view import (
     read_trace_files,
     read_traces,
@@ -150,3 +152,32 @@ def test_a_first_row_of_numbers_is_a_sample(tmp_path):
         with pytest.raises(InputError, match="nothing names its columns") as error:
             read_trace_files([str(file)])
         assert error.value.line == 1 + above.count("\n")
+
+
+def test_power_posteriors_of_other_programs_are_refused(tmp_path):
+    """MrBayes' own files do not say it: its PREFIX.ss beside them has their ID."""
+    trace_of(tmp_path / "x", 1, [(0, -5.0, 1.0)])
+    (tmp_path / "x.run1.t").write_text("#NEXUS\n[ID: 1]\nbegin trees;\n")
+    head = "[LEGEND: The file contains statistics on the Steppingstone Sampling.]\n"
+    files = [str(tmp_path / f"x.run1.{ending}") for ending in "pt"]
+    for statistics in ("", f"{head}[ID: 12]\n", "[ID: 1]\n"):  # none, of another analysis, no such file
+        (tmp_path / "x.ss").write_text(statistics)
+        for file in files:
+            refuse_powers(file)
+    (tmp_path / "x.ss").write_text(f"{head}[ID: 1]\nStep\tPower\n")
+    for file in files:
+        with pytest.raises(InputError, match="no posterior"):
+            refuse_powers(file)
+    log = tmp_path / "x.log"
+    for names, refused in (
+        ("state\tpathLikelihood.delta\tpathLikelihood.theta", True),  # of BEAST
+        ("state\tpower\tlikelihood", True),  # of RevBayes
+        ("state\tlikelihood\tpopulation.theta", False),
+        ("state,power,likelihood", True),
+    ):
+        log.write_text(names + "\n" + re.sub("[^\t,]+", "1", names) + "\n")
+        if refused:
+            with pytest.raises(InputError, match="no posterior"):
+                refuse_powers(str(log))
+        else:
+            refuse_powers(str(log))
