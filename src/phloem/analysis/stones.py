@@ -19,7 +19,7 @@ from phloem.analysis.same_data import (
 from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_likelihood
+from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_likelihood, n_guessed
 from phloem.io.output_file import write_file
 
 
@@ -81,7 +81,7 @@ def finish_stones(
 class ComparedModel:
     """log_bayes_factor: natural, of this model against the best; error: of it, by both standard errors (0 for
     the best itself). probability: with equal prior probabilities of all. length_prior: of branch lengths,
-    '' of dated trees."""
+    '' of dated trees. guessed: stones with so few effective samples that `error` is a guess."""
 
     file: str
     model: str
@@ -91,6 +91,7 @@ class ComparedModel:
     factor_error: float
     probability: float
     length_prior: str = ""
+    guessed: int = 0
 
 
 def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
@@ -129,6 +130,7 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
             0.0 if record is best else math.hypot(record["standard_error"], best["standard_error"]),
             math.exp(record["log_marginal_likelihood"] - logs[0]) / total,
             _length_prior(record),
+            n_guessed([stone["ess"] or 0.0 for stone in record.get("stones", ())]),
         )
         for file, record in found
     ]

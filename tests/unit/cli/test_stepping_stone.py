@@ -18,7 +18,7 @@ from phloem.analysis.summarise import SummariseSettings, run_summarise
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.stones import ladder, stretches
+from phloem.inference.mcmc.stones import LEAST_ESS, ladder, stretches
 
 PRIMATES = Path(__file__).resolve().parents[3] / "examples/primates.nex"
 SHORT = ["--stepping-stone", "4", "--generations", "5000", "--sample-every", "20", "--chains", "1"]
@@ -150,6 +150,25 @@ def test_other_priors_of_branch_lengths_are_told(finished):
     assert "Priors of branch lengths differ" not in alike.output
     told = "gammadir(1,0.1,1,1) (", "exponential(10) ("
     assert "Priors of branch lengths differ" in differing.output and all(x in differing.output for x in told)
+
+
+def test_stones_of_few_effective_samples_are_told(finished):
+    folder, (jc, _) = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    few = sum(stone["ess"] < LEAST_ESS for stone in record["stones"])
+    assert few == 0 or f"{few} of 4 stones have so few" in jc.stdout
+    for name, ess in (("many", 500.0), ("few", 6.0)):
+        record["stones"][2]["ess"], others = (
+            ess,
+            [s for s in record["stones"] if s is not record["stones"][2]],
+        )
+        for stone in others:
+            stone["ess"] = 500.0
+        (folder / f"{name}.ss.json").write_text(json.dumps(record))
+    found = {Path(m.file).name: m.guessed for m in bayes_factors([str(folder / n) for n in ("few", "many")])}
+    assert found == {"few.ss.json": 1, "many.ss.json": 0}
+    told = command("bayes-factors", str(folder / "few"), str(folder / "many")).output.replace("\n", " ")
+    assert "few.ss.json have stones with so few" in told and "many.ss.json have" not in told
 
 
 def test_likelihoods_of_variable_sites_alone_are_not_compared_with_others(finished):
