@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from phloem.analysis.former_files import former_files
 from phloem.analysis.summarise import sampled_files
 from phloem.cli import build_app
+from phloem.errors import InputError
 
 SHORT = [
     "x.fasta",
@@ -51,6 +53,20 @@ def test_nothing_of_the_other_sampler_stays(folder):
     assert sampled_files(["x"]) == (("x.run1.trees", "x.run2.trees"), ("x.run1.log", "x.run2.log"))
     again = done("mcmc", "--chains", "1")
     assert {file.name for file in folder.iterdir()} == KEPT | set(again["files"])
+
+
+@pytest.mark.parametrize(("first", "second"), [("mcmc", "time"), ("time", "mcmc")])
+def test_without_redo_the_other_command_is_named(folder, first, second):
+    done(first)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    refused = CliRunner().invoke(build_app(), [second, *SHORT[:-1]]).exception
+    assert isinstance(refused, InputError) and re.search(
+        "of another command|by the same command", str(refused)
+    )
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    (folder / "x.json").unlink()  # as if the first were not finished
+    refused = CliRunner().invoke(build_app(), [second, *SHORT[:-1]]).exception
+    assert isinstance(refused, InputError) and "of another command" in str(refused)
 
 
 def test_files_of_runs_that_left_no_record(folder):

@@ -130,8 +130,13 @@ class Checkpoint:
         wanted = self._identity
         different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
         if different:
+            told = f"the analysis here was started with another {', '.join(different)}"
+            if "kind" in different:
+                told = (
+                    "the analysis here is of another command: phloem mcmc has trees without dates, time with"
+                )
             raise InputError(
-                f"the analysis here was started with another {', '.join(different)}",
+                told,
                 file=str(self._path),
                 hint="Repeat its settings to resume it, choose another --prefix, or replace it with --redo.",
             )
