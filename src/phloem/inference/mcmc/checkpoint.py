@@ -132,9 +132,7 @@ class Checkpoint:
         if different:
             told = f"the analysis here was started with another {', '.join(different)}"
             if "kind" in different:
-                told = (
-                    "the analysis here is of another command: phloem mcmc has trees without dates, time with"
-                )
+                told = "the analysis here is of another command: mcmc has undated trees, time dated ones"
             raise InputError(
                 told,
                 file=str(self._path),
