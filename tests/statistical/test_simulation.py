@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -14,7 +15,8 @@ from phloem.data.alphabet import alphabet
 from phloem.errors import InputError, ModelError
 from phloem.io.newick import parse_newick
 from phloem.likelihood.model_for_alignment import model_for_alphabet
-from phloem.likelihood.simulation import simulate_alignment
+from phloem.likelihood.simulation import evolved_like, simulate_alignment
+from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.random import coalescent, scaled_to_height
 
@@ -189,3 +191,31 @@ def test_sites_and_seeds_are_whole_numbers(n_sites):
         simulate_alignment(tree_of(TWO), model, n_sites)
     with pytest.raises(InputError, match="the seed must be a whole number"):
         simulate_alignment(tree_of(TWO), model, 5, seed=None)
+
+
+@pytest.mark.parametrize("text", ["MK+ASC", "MK+ASC{informative}"])
+def test_sites_like_those_of_an_alignment_are_ones_that_would_be_recorded(text):
+    """Also of those in which a taxon is missing: what is known of them is then recorded."""
+    states, tree, n = alphabet("standard", symbols="01"), tree_of(UNROOTED), 40_000
+    model, plain = model_for_alphabet(text, states), model_for_alphabet("MK", states)
+    table = np.vstack([np.eye(2, dtype=bool), np.ones((1, 2), bool)])
+    given = Alignment(tree.taxa, states, np.zeros((4, n), np.uint8), table)
+    site_model, rng = ModelPoint(model, {}).site_model, np.random.default_rng(1)
+
+    def evolved(like: Alignment, unseen) -> Alignment:
+        found = evolved_like(like, tree, tree.lengths, site_model, model.observed_state, rng, unseen)
+        return replace(like, codes=found)
+
+    drawn = evolved(given, model.unseen)
+    assert p_value(drawn, probabilities(UNROOTED, model, states), model.unseen) > 1e-4
+    assert never_seen(evolved(given, ()).codes, model.unseen).mean() > 0.3  # the control
+    if model.unseen == "uninformative":
+        return  # of three taxa no character is informative
+    codes = given.codes.copy()
+    codes[3] = 2
+    drawn = evolved(replace(given, codes=codes), model.unseen)
+    assert (drawn.codes[3] == 2).all()
+    of_three = probabilities(UNROOTED, plain, states).reshape(8, 2).sum(axis=1)[1:-1]
+    counts = np.bincount(np.array([4, 2, 1]) @ drawn.codes[:3].astype(int), minlength=8)
+    assert counts[0] == counts[7] == 0
+    assert chisquare(counts[1:-1], n * of_three / of_three.sum()).pvalue > 1e-4

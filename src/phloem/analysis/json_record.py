@@ -33,7 +33,7 @@ def of_finished(record: Path, read: Callable[[Any], T]) -> T:
         return read(json.loads(record.read_text()))
     except (ValueError, KeyError, TypeError):
         raise InputError(
-            "this file is no record of an analysis",
+            "this file is no record of an analysis by the same command",
             file=str(record),
             hint="Choose another --prefix, or replace it with --redo.",
         ) from None

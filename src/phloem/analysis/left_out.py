@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.mcmc_sites import ENDING
-from phloem.analysis.stones import data_of_record, require_alike_conditioned
+from phloem.analysis.same_data import are_of_same_data, data_of_record, require_alike_conditioned
 from phloem.errors import InputError
 
 
@@ -37,14 +37,15 @@ def compared_models(names: Sequence[str]) -> list[ForetoldModel]:
     --site-table.
 
     Errors: InputError for what is none of these, for analyses of different data or of sites that were
-    counted otherwise, for some with and some without +ASC, and for fewer than two.
+    counted otherwise, for likelihoods that +ASC conditions on different things, and for fewer than two.
     """
     if len(names) < 2:
         raise InputError("one model alone is compared with nothing", hint="Name two PREFIXes or more.")
     found = [_read(name.removesuffix(".json")) for name in names]
-    (first, record, sites, _), data = found[0], data_of_record(found[0][1])
+    first, record, sites, _ = found[0]
     for prefix, other, numbers, _ in found[1:]:
-        if data_of_record(other) != data or len(numbers) != len(sites) or (numbers != sites).any():
+        same = are_of_same_data(record, other) and len(numbers) == len(sites)
+        if not same or (numbers != sites).any():
             raise InputError(
                 f"this analysis and that of {first} are of different data, or count sites otherwise",
                 file=f"{prefix}.json",

@@ -133,7 +133,7 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
             "command": command_line(settings),
             "undefined_proposals": n_undefined(sampled.runs),
             "settings": settings_record(settings),
-            "provenance": provenance(settings.inputs, selection) | {"seed": chains.seed},
+            "provenance": provenance(settings.inputs, selection) | data.read | {"seed": chains.seed},
         }
         draws, took = [run.samples for run in sampled.runs], (sampled.seconds, sampled.chain_generations)
         return finish_stones(draws, ladder(chains), prefix, facts, (*took, sampled.resumed_at), files)
@@ -362,11 +362,7 @@ def _summarised(
         resumed_at=sampled.resumed_at,
         files=files,
         length_unit=runs[0].columns.structure.length_unit,
-        provenance=provenance(
-            settings.inputs,
-            selection,
-        )
-        | {"seed": chains.seed},
+        provenance=provenance(settings.inputs, selection) | data.read | {"seed": chains.seed},
         command=command_line(settings),
         undefined_proposals=n_undefined(runs),
     )

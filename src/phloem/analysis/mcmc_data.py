@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from phloem.analysis.pieces import (
     taxon_of,
 )
 from phloem.analysis.reading import Part, alignment_of, parts_of
+from phloem.analysis.same_data import characters_read
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites
@@ -44,7 +45,8 @@ class ChainInput:
     and numbers. priors: by the names of these parts. unrecorded: of every part, see recipes.observations.
     constraints: of the topologies. dropped: columns in no part, in words, or ''; told:
     what else is done with the data. sites: of every part the numbers of its sites in the file, of codons that
-    of the first nucleotide; None where --sites chose them."""
+    of the first nucleotide; None where --sites chose them. read: what says which characters these are
+    (same_data.characters_read)."""
 
     alignments: dict[str, Alignment]
     structure: ChainModel
@@ -54,6 +56,7 @@ class ChainInput:
     dropped: str = ""
     told: tuple[str, ...] = ()
     sites: tuple[np.ndarray | None, ...] = ()
+    read: dict[str, Any] = field(default_factory=dict)
 
     @property
     def models(self) -> dict[str, Model]:
@@ -155,6 +158,7 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         dropped,
         tuple(told),
         sites_in_file(settings, parts, pieces),
+        characters_read(parts, pieces, [part.model.unseen for part in models]),
     )
 
 

@@ -40,7 +40,7 @@ def files_of_draws(settings: McmcSettings, data: ChainInput) -> dict[str, str]:
         return found
     found |= table_files(settings, data.structure, "the consensus")
     if settings.predictive:
-        require_simulated(data)
+        require_simulated(data.unrecorded)
         found[f"{prefix}.{PREDICTIVE}"] = "statistics of the data and of simulated ones"
     return found
 

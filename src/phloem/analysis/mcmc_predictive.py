@@ -6,6 +6,8 @@ characters that the data miss (Bollback 2002, Mol. Biol. Evol. 19:1171).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from phloem.analysis.mcmc_data import ChainInput
@@ -19,10 +21,14 @@ ENDING = "predictive.tsv"
 STREAM = 0x9E  # of the random numbers, beside those of starts and chains
 
 
-def require_simulated(data: ChainInput) -> None:
-    """InputError where the data lack characters that a model would simulate."""
-    if any(part.model.unseen for part in data.structure.parts):
-        raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
+def require_simulated(unrecorded: Sequence[int]) -> None:
+    """InputError where +ASC is no condition on a process. unrecorded: of every part, see
+    inference.mcmc.recipes.observations."""
+    if any(unrecorded):
+        raise InputError(
+            "--asc mrbayes corrects characters of any number of states as if of two, as no process does",
+            hint="Leave --predictive out, or take --asc lewis.",
+        )
 
 
 def predictive_checks(data: ChainInput, drawn: Drawn, n: int, seed: int, told: Told) -> tuple[Check, ...]:
@@ -55,5 +61,6 @@ def _evolved(
     site_model = structure.site_model(part, structure.values_of(draw.numbers))
     lengths = np.atleast_2d(draw.lengths)[sets.start : sets.stop]
     own = lengths if len(lengths) > 1 else lengths[0]
-    shown = structure.parts[part].model.observed_state
-    return evolved_like(alignment, tree_of(data, draw), own, site_model, shown, rng)
+    model = structure.parts[part].model
+    tree, shown = tree_of(data, draw), model.observed_state
+    return evolved_like(alignment, tree, own, site_model, shown, rng, model.unseen)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from phloem.analysis.former_files import former_files
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.mcmc_start import METHODS, RANDOM, start_identity
 from phloem.analysis.outputs import check_outputs
@@ -14,9 +15,8 @@ from phloem.analysis.reading import SampledDataOptions, reading_identity, sample
 from phloem.analysis.split_tables import SPLIT_TABLES
 from phloem.density.parts import LengthLinkage
 from phloem.errors import InputError
-from phloem.inference.mcmc.checkpoint import checkpoint_files, files_of_more_runs, state_path
+from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
-from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.heating import USUAL
 from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
@@ -243,20 +243,18 @@ def check_files(settings: McmcSettings, files: dict[str, str]) -> None:
             "the prefix names a folder", file=settings.file_prefix, hint="Add how the files' names begin."
         )
     explained = settings.redo or state_path(settings.file_prefix).exists()
-    check_outputs([*files, *_replaced(settings)], settings.inputs, explained)
+    check_outputs([*files, *_replaced(settings, files)], settings.inputs, explained)
 
 
 def make_room(settings: McmcSettings, files: dict[str, str]) -> None:
     """Remove what is to be replaced, only now that the input has proved readable."""
-    for file in [*files, *_replaced(settings)] if settings.redo else ():
+    for file in [*files, *_replaced(settings, files)] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
 
 
-def _replaced(settings: McmcSettings) -> list[str]:
+def _replaced(settings: McmcSettings, files: dict[str, str]) -> list[str]:
     """What goes with an analysis that is replaced, although the new one does not write it."""
-    prefix = settings.file_prefix
-    more = files_of_more_runs(prefix, settings.chains.n_runs, paths)
-    return [str(report_path(prefix)), *more] if settings.redo else []
+    return former_files(settings.file_prefix, files) if settings.redo else []
 
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.

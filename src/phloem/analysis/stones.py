@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from phloem.analysis.json_record import json_text
+from phloem.analysis.same_data import (
+    are_of_same_data,
+    conditioning_of_record,
+    data_of_record,
+    require_alike_conditioned,
+)
 from phloem.errors import InputError
-from phloem.inference.mcmc.checkpoint import KEPT
+from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_likelihood
+from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_likelihood, n_guessed
 from phloem.io.output_file import write_file
 
 
@@ -74,7 +80,8 @@ def finish_stones(
 @dataclass(frozen=True)
 class ComparedModel:
     """log_bayes_factor: natural, of this model against the best; error: of it, by both standard errors (0 for
-    the best itself). probability: with equal prior probabilities of all."""
+    the best itself). probability: with equal prior probabilities of all. length_prior: of branch lengths,
+    '' of dated trees. guessed: stones with so few effective samples that `error` is a guess."""
 
     file: str
     model: str
@@ -83,6 +90,8 @@ class ComparedModel:
     log_bayes_factor: float
     factor_error: float
     probability: float
+    length_prior: str = ""
+    guessed: int = 0
 
 
 def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
@@ -90,26 +99,26 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
     best first. files: PREFIX.ss.json each, or PREFIX.
 
     Errors: InputError for a file that is none of these or given twice, for analyses of different data, for
-    some with and some without +ASC, and for fewer than two.
+    likelihoods that +ASC conditions on different things, and for fewer than two.
     """
     if len(files) < 2:
         raise InputError("one model alone has no Bayes factor", hint="Name two PREFIX.ss.json or more.")
     files = [_file(name) for name in files]
-    found = [(file, *_record(file)) for file in files]
-    _, first_record, first = found[0]
-    for k, (file, record, data) in enumerate(found[1:], 1):
+    found = [(file, _record(file)) for file in files]
+    first = found[0][1]
+    for k, (file, record) in enumerate(found[1:], 1):
         if file in files[:k]:
             raise InputError("this file is given twice", file=file, hint="Name every model once.")
-        if data != first:
+        if not are_of_same_data(first, record):
             raise InputError(
                 f"this analysis and that of {files[0]} are of different data",
                 file=file,
-                hint="Compare models on the same alignment, taxa and sites.",
+                hint="Compare models of the same characters: taxa, sites, and kind (nucleotides, codons, …).",
             )
-        require_alike_conditioned(first_record, record, file)
+        require_alike_conditioned(first, record, file)
     found.sort(key=lambda one: -one[1]["log_marginal_likelihood"])
     best = found[0][1]
-    logs = [record["log_marginal_likelihood"] for _, record, _ in found]
+    logs = [record["log_marginal_likelihood"] for _, record in found]
     total = sum(math.exp(x - logs[0]) for x in logs)
     return [
         ComparedModel(
@@ -120,8 +129,10 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
             record["log_marginal_likelihood"] - logs[0],
             0.0 if record is best else math.hypot(record["standard_error"], best["standard_error"]),
             math.exp(record["log_marginal_likelihood"] - logs[0]) / total,
+            _length_prior(record),
+            n_guessed([stone["ess"] or 0.0 for stone in record.get("stones", ())]),
         )
-        for file, record, _ in found
+        for file, record in found
     ]
 
 
@@ -131,8 +142,8 @@ def of_same_data(files: Sequence[str]) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for file in files:
         try:
-            record, data = _record(file)
-            key = json.dumps([data, "+ASC" in record["model"]], sort_keys=True)
+            record = _record(file)
+            key = json.dumps([data_of_record(record), conditioning_of_record(record)], sort_keys=True)
             groups.setdefault(key, []).append(file)
         except InputError:
             continue
@@ -145,41 +156,37 @@ def _file(name: str) -> str:
     return own if not Path(name).is_file() and Path(own).is_file() else name
 
 
-def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A record, and what says which data it is of."""
+def _length_prior(record: dict[str, Any]) -> str:
+    """That of branch lengths, as text; '' of dated trees."""
+    chains = record["settings"].get("chains", {})
+    return str(chains.get("priors", {}).get("branch_lengths", ""))
+
+
+def _no_record(name: str) -> InputError:
+    """Why a name or a prefix stands for no record."""
+    prefix = name.removesuffix(".json").removesuffix(".ss")
+    if state_path(f"{prefix}.ss").exists():
+        told, hint = "this stepping-stone analysis is not finished", "Give its command again, which goes on."
+    elif Path(f"{prefix}.json").exists():
+        told = "this analysis has no stepping stones, and so no marginal likelihood"
+        hint = "Give its command with --stepping-stone 50; both may have one prefix."
+    else:
+        told, hint = "there is no such file", "Name PREFIX.ss.json or PREFIX of phloem mcmc or time."
+    return InputError(told, file=name, hint=hint)
+
+
+def _record(file: str) -> dict[str, Any]:
+    """The record of a stepping-stone analysis."""
     try:
-        record = json.loads(Path(file).read_text())
-        data = data_of_record(record)
+        record: dict[str, Any] = json.loads(Path(file).read_text())
+        _ = data_of_record(record)
         _ = float(record["log_marginal_likelihood"]), float(record["standard_error"]), record["model"]
     except FileNotFoundError:
-        raise InputError("there is no such file", file=file, hint="Check the path.") from None
+        raise _no_record(file) from None
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             "this file is no record of a stepping-stone analysis",
             file=file,
             hint="Make one with phloem mcmc or phloem time --stepping-stone 50: PREFIX.ss.json.",
         ) from None
-    return record, data
-
-
-def require_alike_conditioned(one: dict[str, Any], other: dict[str, Any], file: str) -> None:
-    """InputError that names the other's file where one likelihood is that of variable sites alone."""
-    if ("+ASC" in one["model"]) != ("+ASC" in other["model"]):
-        raise InputError(
-            "of models with and without +ASC the likelihoods are conditioned on different things",
-            file=file,
-            hint="Compare models of which all have +ASC, or none.",
-        )
-
-
-def data_of_record(record: dict[str, Any]) -> dict[str, Any]:
-    """What says which data an analysis by chains is of. KeyError, TypeError where it is no record of one."""
-    size = {"n_taxa": record["data"]["taxa"], "n_sites": record["data"]["sites"]}
-    settings = record["settings"]
-    kept = {name: settings[name] for name in ("sites", "ambiguity")}
-    kept |= {name: settings.get(name, usual) for name, usual in (("without", []), ("ordered", None))}
-    files = record["provenance"]["files"]
-    digest = next(iter(files.values()))["sha256"]  # the alignment's
-    if trait := settings.get("trait"):
-        kept["trait"] = files[trait["table"]]["sha256"], trait["column"]
-    return size | kept | {"alignment": digest}
+    return record

@@ -15,7 +15,8 @@ from phloem.analysis.draw import check_picture_name, save_picture, support_key
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import SPLIT_TABLES, write_split_tables
-from phloem.analysis.trace_view import LEAST_DRAWS, is_trace, read_trace_files, refuse_powers
+from phloem.analysis.trace_file import is_trace, refuse_powers
+from phloem.analysis.trace_view import LEAST_DRAWS, read_trace_files
 from phloem.analysis.tree_runs import TreeRuns, read_tree_runs
 from phloem.data.given_fields import settle_fields
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning, require_choice

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from phloem.analysis.division import Processes, divide_dated
+from phloem.analysis.former_files import former_files
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_draws import Told
+from phloem.analysis.mcmc_predictive import require_simulated
 from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
@@ -43,8 +45,7 @@ from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
-from phloem.inference.mcmc.checkpoint import KEPT, files_of_more_runs, state_path
-from phloem.inference.mcmc.guard import report_path
+from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where, threads_of
 from phloem.inference.mcmc.samples import choices_of, model_shares
@@ -56,7 +57,6 @@ from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
-    paths,
     sample,
     swaps_of,
     warnings_of,
@@ -123,8 +123,8 @@ def _input(settings: TimeTreeSettings) -> TimeInput:
     """Data and model; refused are those of which nothing can be sampled, or not what is asked for."""
     data = time_input(settings)
     _refuse_improper(settings.chains, data.model)
-    if settings.predictive and any(part.model.unseen for part in data.model.engine.parts):
-        raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
+    if settings.predictive:
+        require_simulated(data.unrecorded)
     _refuse_too_much(settings.chains, len(data.model.taxa), data.model.n_clocks)
     return data
 
@@ -146,8 +146,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         settings = as_extension(settings, record)
     _refuse_too_much(chains, 4)
     files = output_files(settings)
-    replaced = [str(report_path(prefix)), *files_of_more_runs(prefix, chains.n_runs, paths)]
-    replaced = replaced if settings.redo else []
+    replaced = former_files(prefix, files) if settings.redo else []
     check_outputs([*files, *replaced], settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
@@ -164,7 +163,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, selection.reason)
-    for file in [*files, *replaced] if settings.redo else ():
+    for file in [*files, *former_files(prefix, files)] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
     here.broadcast((settings, origin, where.ranks_a_chain, where.speeds, data.model))
     sampled = _sampled(settings, data, origin, where, time_identity(settings, data.model), progress)
@@ -257,7 +256,7 @@ def _stones(
         "data": {"taxa": len(data.taxa), "sites": data.n_sites},
         "undefined_proposals": n_undefined(sampled.runs),
         "settings": settings_record(settings),
-        "provenance": provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
+        "provenance": provenance(settings.inputs, selection) | data.read | {"seed": settings.chains.seed},
     }
     draws = [of_all_data(run.columns, run.samples) for run in sampled.runs]
     took = sampled.seconds, sampled.generations
@@ -348,7 +347,7 @@ def _summarised(
         files=files,
         data={"taxa": len(data.taxa), "sites": data.n_sites},
         ages_before=data.ages_before,
-        provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
+        provenance=provenance(settings.inputs, selection) | data.read | {"seed": settings.chains.seed},
         predictive=checks,
         routes=routes,
         swaps=swaps_of(runs),

@@ -6,7 +6,8 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from phloem.analysis.pieces import (
     sites_in_file,
 )
 from phloem.analysis.reading import Part, alignment_of, parts_of
+from phloem.analysis.same_data import characters_read
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import check_name
 from phloem.data.alignment import Alignment
@@ -71,7 +73,7 @@ _NO_TIME = "no dates of different times, no calibration and no prior of a rate s
 class TimeInput:
     """What was read: the alignments of all parts, the dates if any, and the model of everything; told: what
     else is done with the data. unrecorded: of every part, see recipes.observations; sites: see
-    pieces.sites_in_file."""
+    pieces.sites_in_file; read: what says which characters these are (same_data.characters_read)."""
 
     alignments: tuple[Alignment, ...]
     dates: TipDates | None
@@ -79,6 +81,7 @@ class TimeInput:
     told: tuple[str, ...] = ()
     unrecorded: tuple[int, ...] = ()
     sites: tuple[np.ndarray | None, ...] = ()
+    read: dict[str, Any] = field(default_factory=dict)
 
     def observed(self) -> list[Observations]:
         """What chains see of every part."""
@@ -187,7 +190,8 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         tree = _with_level(tree, typical_age(bounds, tree))
     model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
     unrecorded, sites = tuple(piece.unrecorded for piece in pieces), sites_in_file(settings, parts, pieces)
-    return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites)
+    read = characters_read(parts, pieces, [part.model.unseen for part in models])
+    return TimeInput(alignments, dates, model, tuple(told), unrecorded, sites, read)
 
 
 def _counted_from(prior: str, bounds: np.ndarray, latest: float) -> tuple[str, ...]:

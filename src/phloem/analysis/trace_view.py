@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from phloem.analysis.json_record import plain
+from phloem.analysis.trace_file import Columns, read_columns, told_of_words
 from phloem.errors import InputError, InputWarning
 from phloem.inference.mcmc.samples import choices_of
-from phloem.inference.mcmc.stones import NO_POSTERIOR
-from phloem.io.input_file import first_bytes, input_stream
-from phloem.io.tree_table import RUN, tree_table
-from phloem.io.trees import HEAD
+from phloem.io.tree_table import RUN
 from phloem.summary.spread import evenly_spread, first_used
 from phloem.summary.trace import trace_summary
 
@@ -35,23 +32,28 @@ class Traces:
 
 def read_traces(prefix: str) -> Traces | None:
     """PREFIX.run1.p or PREFIX.run1.log, and so on; a last line that is not whole is left out. None before
-    the first sample."""
-    found: list[tuple[tuple[str, ...], np.ndarray, np.ndarray]] = []
+    the first sample. Words among the numbers are NaN, and a warning tells of them."""
+    found: list[Columns] = []
     while (path := _trace_file(prefix, len(found) + 1)) is not None:
-        one = _read_columns(str(path))
+        one = read_columns(str(path))
         if one is None:
             break
+        if one.words:
+            told = told_of_words([name for name in one.names if name in one.words], one.words)
+            warnings.warn(
+                f"{path}: in a column of numbers is what is none: {told}", InputWarning, stacklevel=3
+            )
         found.append(one)
     if not found:
         return None
-    for run, (names, _, _) in enumerate(found[1:], 2):
-        if names != found[0][0]:
+    for run, one in enumerate(found[1:], 2):
+        if one.names != found[0].names:
             raise InputError(
                 "this trace has other columns than that of run 1",
                 file=str(_trace_file(prefix, run)),
                 hint="Remove what another analysis left, or name the files that belong together.",
             )
-    return Traces(found[-1][0], tuple(g for _, g, _ in found), tuple(v for _, _, v in found))
+    return Traces(found[-1].names, tuple(x.generations for x in found), tuple(x.table for x in found))
 
 
 def read_trace_files(files: Sequence[str]) -> Traces:
@@ -59,46 +61,52 @@ def read_trace_files(files: Sequence[str]) -> Traces:
     RevBayes' Replicate_ID tells apart: the columns that all of them have and that hold numbers.
 
     Numbers that are not finite, and words among numbers, stay NaN or infinite. InputError for a file that is
-    no trace, and for files without a common column of numbers; a warning names columns that not all have.
+    no trace, and for files without a common column of numbers; warnings name columns that not all have, and
+    those without a number.
     """
-    found = []
+    found: list[Columns] = []
     for file in files:
-        one = _read_columns(file)
-        if one is None or not len(one[1]):
+        one = read_columns(file)
+        if one is None or not len(one.generations):
             raise InputError("this trace has no sample yet", file=file, hint="Wait for the first ones.")
-        runs = _runs_of(*one)
-        for _, generations, _ in runs:
-            _tell_falling(file, generations)
+        runs = _runs_of(one)
+        for run in runs:
+            _tell_falling(file, run.generations)
         found += runs
-    common = [name for name in found[0][0] if all(name in names for names, _, _ in found)]
+    common = [name for name in found[0].names if all(name in run.names for run in found)]
     if not common:
         told = f"{files[0]} and {files[-1]} have no column in common"
         raise InputError(told, hint="Give runs of one analysis.")
-    _tell_left_out([names for names, _, _ in found], common)
-    values = [table[:, [names.index(name) for name in common]] for names, _, table in found]
+    _tell_left_out([run.names for run in found], common)
+    values = [run.table[:, [run.names.index(name) for name in common]] for run in found]
     numbers = [k for k in range(len(common)) if all(np.isfinite(table[:, k]).any() for table in values)]
-    if not numbers:
-        hint = "Name a file with numbers; histories of characters and sets are not summarised."
-        raise InputError("no column of this trace holds numbers", file=files[0], hint=hint)
+    if wordy := [name for k, name in enumerate(common) if k not in numbers]:
+        _tell_of_words(wordy, found, files[0], bool(numbers))
     return Traces(
         tuple(common[k] for k in numbers),
-        tuple(generations for _, generations, _ in found),
+        tuple(run.generations for run in found),
         tuple(np.ascontiguousarray(table[:, numbers]) for table in values),
     )
 
 
-Columns = tuple[tuple[str, ...], np.ndarray, np.ndarray]
-
-
-def _runs_of(names: tuple[str, ...], generations: np.ndarray, table: np.ndarray) -> list[Columns]:
+def _runs_of(one: Columns) -> list[Columns]:
     """The runs that RevBayes has put into one file, without the column that tells them apart."""
-    if RUN not in names:
-        return [(names, generations, table)]
-    k = names.index(RUN)
-    others = [i for i in range(len(names)) if i != k]
-    kept = tuple(names[i] for i in others)
-    rows = [table[:, k] == run for run in dict.fromkeys(table[:, k].tolist())]
-    return [(kept, generations[row], table[row][:, others]) for row in rows]
+    if RUN not in one.names:
+        return [one]
+    k = one.names.index(RUN)
+    others = [i for i in range(len(one.names)) if i != k]
+    kept = tuple(one.names[i] for i in others)
+    rows = [one.table[:, k] == run for run in dict.fromkeys(one.table[:, k].tolist())]
+    return [Columns(kept, one.generations[row], one.table[row][:, others], one.words) for row in rows]
+
+
+def _tell_of_words(names: Sequence[str], runs: Sequence[Columns], file: str, others: bool) -> None:
+    """A warning that columns without a number are left out; InputError where there are no others."""
+    told = told_of_words(names, {name: word for run in reversed(runs) for name, word in run.words.items()})
+    if not others:
+        hint = "Name a file with numbers; histories of characters and sets are not summarised."
+        raise InputError(f"no column of this trace holds numbers: {told}", file=file, hint=hint)
+    warnings.warn(f"columns that hold no number are left out: {told}", InputWarning, stacklevel=4)
 
 
 def _tell_falling(file: str, generations: np.ndarray) -> None:
@@ -119,81 +127,6 @@ def _tell_left_out(all_names: Sequence[tuple[str, ...]], common: Sequence[str]) 
         rest = f" and {len(some) - 6:,} more" if len(some) > 6 else ""
         told = f"columns that not every run has are left out: {', '.join(some[:6])}{rest}"
         warnings.warn(told, InputWarning, stacklevel=4)
-
-
-def is_trace(file: str) -> bool:
-    """Whether a file begins as a trace does: comments, then names with tabs between, no tree."""
-    head = first_bytes(file, HEAD).decode("utf-8", "replace")
-    if tree_table(head, file) is not None:
-        return False
-    lines = head.splitlines()
-    if lines and lines[0].strip().upper() == "#NEXUS":
-        return False
-    first = next((line for line in lines if line.strip() and line[:1] not in "[#"), "")
-    return "\t" in first and "(" not in first.split("\t")[0]
-
-
-def refuse_powers(file: str) -> None:
-    """InputError for a trace or trees of stepping stones, which no burn-in makes samples of a posterior."""
-    if NO_POSTERIOR.encode() in first_bytes(file, HEAD):
-        raise InputError(
-            "these samples are of power posteriors, at every stepping stone of another, and of no posterior",
-            file=file,
-            hint="Run the same command without --stepping-stone; phloem bayes-factors reads PREFIX.ss.json.",
-        )
-
-
-def _read_columns(file: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray] | None:
-    """Names, generations and the values of the other columns, NaN where a text is no number; None without a
-    row of names."""
-    names: tuple[str, ...] = ()
-    rows = array("d")
-    with input_stream(file) as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip() or line[:1] in b"[#":
-                continue
-            if not line.endswith(b"\n") and names:
-                break  # not whole yet
-            fields = line.rstrip(b"\r\n\t ").split(b"\t")
-            if not names:
-                names = _names_of(fields, file)
-            elif len(fields) == len(names):
-                rows.extend(map(_number, fields))
-            elif names:
-                raise InputError(
-                    f"this row has {len(fields)} columns of {len(names)}",
-                    file=file,
-                    line=number,
-                    hint="Take it off, or name another file.",
-                )
-    if len(names) < 2:
-        return None
-    table = np.array(rows).reshape(-1, len(names))
-    return names[1:], table[:, 0].copy(), table[:, 1:]
-
-
-def _names_of(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
-    """Those of a trace's columns; the second of two of one name is told from the first by its number."""
-    read = [field.decode("utf-8", "replace").strip() for field in fields]
-    names: dict[str, None] = {}
-    for name in read:
-        own, n = name, 1
-        while own in names:
-            n += 1
-            own = f"{name} ({n})"
-        names[own] = None
-    twice = [own for own, name in zip(names, read) if own != name]
-    if twice:
-        told = f"{file}: columns of one name are numbered: {', '.join(twice[:6])}"
-        warnings.warn(told, InputWarning, stacklevel=4)
-    return tuple(names)
-
-
-def _number(field: bytes) -> float:
-    try:
-        return float(field)
-    except ValueError:
-        return np.nan
 
 
 def _trace_file(prefix: str, number: int) -> Path | None:

@@ -23,7 +23,7 @@ def bayes_factors(files: list[str] = FILES) -> None:
     from rich.table import Table
 
     from phloem.analysis.stones import bayes_factors as compared
-    from phloem.cli.streams import print_table, report_console
+    from phloem.cli.streams import message_console, print_table, report_console
 
     found = compared(files)
     table = Table(title="Models, the best first; natural logarithms", title_justify="left", pad_edge=False)
@@ -36,6 +36,13 @@ def bayes_factors(files: list[str] = FILES) -> None:
         factor = (f"{m.log_bayes_factor:.2f}", f"{m.factor_error:.2f}", f"{2 * m.log_bayes_factor:.2f}")
         table.add_row(label, f"{m.log:.2f}", f"{m.error:.2f}", *factor, f"{m.probability:.3g}")
     print_table(report_console(), table)
+    if guessed := [m.file for m in found if m.guessed]:
+        told = "have stones with so few effective samples that their standard errors are guesses"
+        message_console().print(f"{', '.join(guessed)} {told}: ask for more --generations")
+    priors = {m.length_prior: m.file for m in reversed(found) if m.length_prior}
+    if len(priors) > 1:
+        told = "; ".join(f"{prior} ({file})" for prior, file in priors.items())
+        message_console().print(f"Priors of branch lengths differ, and count in the factors: {told}")
 
 
 def model_table(models: Sequence[ModelShare]) -> Any:

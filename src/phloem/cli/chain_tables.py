@@ -59,10 +59,12 @@ def parameter_table(p: TraceSummary, title: str) -> Any:
 
 
 def checks_table(checks: Sequence[Check], n: int) -> Any:
-    """One row a statistic of data that were simulated, n times."""
+    """One row a statistic of data that were simulated; n times were asked for."""
     from rich.table import Table
 
-    title = f"The data beside {n:,} simulated from the draws; p: of a larger one"
+    there = checks[0].data_sets if checks and checks[0].data_sets else n
+    fewer = f", of which there are no {n:,}" if there < n else ""
+    title = f"The data beside {there:,} simulated from the draws{fewer}; p: of a larger one"
     table = Table(title=title, title_justify="left", pad_edge=False)
     for name in ("statistic", "data", "simulated", "95% of them", "p"):
         table.add_column(name, justify="left" if name == "statistic" else "right", overflow="fold")

@@ -359,6 +359,11 @@ def show_stones(result: StonesResult) -> None:
         f"least certain stone: from power {worst.power:.4g} to {worst.reaches:.4g}, error {worst.error:.3f}, "
         f"ESS {worst.ess:.0f}"
     )
+    if m.n_guessed:
+        show_line(
+            f"{m.n_guessed} of {len(m.stones)} stones have so few effective samples that the standard error "
+            "is a guess, and more likely too small: ask for more --generations"
+        )
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
     show_line(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
     show_files(result.files)

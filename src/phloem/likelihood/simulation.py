@@ -72,13 +72,27 @@ def alphabet_of(model: Model) -> Alphabet:
 
 def evolved_like(
     alignment: Alignment, tree: Tree, lengths: np.ndarray, model: SiteModel, observed_state: np.ndarray,
-    rng: np.random.Generator,
+    rng: np.random.Generator, unseen: Unseen = (),
 ) -> np.ndarray:  # fmt: skip
     """(T, L) codes as those of an alignment, in the order of the tree's taxa, its own: as many sites, without
-    the characters that it misses. observed_state: what each of the model's states shows."""
-    states = evolved_states(tree, lengths, model, alignment.n_sites, rng)[: tree.n_tips]
-    n_states = alignment.alphabet.n_states
-    return np.where(alignment.codes < n_states, np.asarray(observed_state)[states], n_states)
+    the characters that it misses. observed_state: what each of the model's states shows.
+
+    unseen: under +ASC sites that nobody would have recorded are drawn again: those that could be unseen where
+    the alignment misses what it misses of that site. ModelError where next to none would be seen.
+    """
+    n_states, shown = alignment.alphabet.n_states, np.asarray(observed_state)
+    codes = np.empty(alignment.codes.shape, code_type(n_states + 1))
+    known = np.vstack([np.eye(n_states, dtype=bool), np.ones((1, n_states), bool)])
+    left, drawn = np.arange(alignment.n_sites), 0
+    while len(left):
+        _require_seen(drawn, alignment.n_sites - len(left), alignment.n_sites, unseen)
+        codes[:, left] = shown[evolved_states(tree, lengths, model, len(left), rng)[: tree.n_tips]]
+        drawn += len(left)
+        if not unseen:
+            break
+        recorded = np.where(alignment.codes[:, left] == n_states, n_states, codes[:, left])
+        left = left[could_be_unseen(recorded, known, unseen)]
+    return np.where(alignment.codes < n_states, codes, n_states)
 
 
 def evolved_states(
@@ -150,15 +164,20 @@ def _seen_sites(
         unseen_patterns(tree.n_tips, len(known), unseen)  # says that there are no others
     kept, found, drawn = [], 0, 0
     while found < n_sites:
-        if drawn > _TRIES * (n_sites + 100):
-            told = "are informative" if unseen == "uninformative" else "vary"
-            message = f"of {drawn:,} sites drawn {found:,} {told}, {n_sites:,} are wanted under +ASC"
-            raise ModelError(message, hint="Give longer branches, or leave +ASC out.")
+        _require_seen(drawn, found, n_sites, unseen)
         codes = shown[evolved_states(tree, lengths, model, n_sites, rng)[: tree.n_tips]]
         seen = ~could_be_unseen(codes, known, unseen)
         kept.append(codes[:, seen])
         found, drawn = found + int(seen.sum()), drawn + n_sites
     return np.concatenate(kept, axis=1)[:, :n_sites]
+
+
+def _require_seen(drawn: int, found: int, n_sites: int, unseen: Unseen) -> None:
+    """ModelError where too many sites were drawn for those that would be recorded."""
+    if drawn > _TRIES * (n_sites + 100):
+        told = "are informative" if unseen == "uninformative" else "vary"
+        message = f"of {drawn:,} sites drawn {found:,} {told}, {n_sites:,} are wanted under +ASC"
+        raise ModelError(message, hint="Give longer branches, or leave +ASC out.")
 
 
 def _evaluated(model: Model, tree: Tree) -> SiteModel:

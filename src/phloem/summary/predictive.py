@@ -21,7 +21,8 @@ MASS = 0.95
 class Check:
     """name: of a statistic, of several parts with the part's in braces. observed: of the data, or its mean
     over the drawn trees. mean, low, high: of the simulated ones, their mean and central interval. p:
-    probability that a simulated one is larger, ties count half."""
+    probability that a simulated one is larger, ties count half. data_sets: how many were simulated, fewer
+    than were asked for where there are not as many draws; 0 in older records, which do not say."""
 
     name: str
     observed: float
@@ -29,6 +30,7 @@ class Check:
     low: float
     high: float
     p: float
+    data_sets: int = 0
 
 
 def check_of(name: str, pairs: np.ndarray) -> Check:
@@ -36,15 +38,15 @@ def check_of(name: str, pairs: np.ndarray) -> Check:
     observed, new = pairs.T
     low, high = np.quantile(new, [(1 - MASS) / 2, (1 + MASS) / 2])
     p = float((new > observed).mean() + 0.5 * (new == observed).mean())
-    return Check(name, float(observed.mean()), float(new.mean()), float(low), float(high), p)
+    return Check(name, float(observed.mean()), float(new.mean()), float(low), float(high), p, len(pairs))
 
 
 def checks_text(checks: Sequence[Check]) -> str:
     """A table of them, a row a statistic."""
-    lines = ["statistic\tdata\tsimulated\tlow\thigh\tp_larger"]
+    lines = ["statistic\tdata\tsimulated\tlow\thigh\tp_larger\tdata_sets"]
     for c in checks:
         numbers = (c.observed, c.mean, c.low, c.high, c.p)
-        lines.append("\t".join([c.name, *(f"{x:.8g}" for x in numbers)]))
+        lines.append("\t".join([c.name, *(f"{x:.8g}" for x in numbers), str(c.data_sets)]))
     return "\n".join(lines) + "\n"
 
 

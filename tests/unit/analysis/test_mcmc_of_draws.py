@@ -16,6 +16,7 @@ from phloem.analysis.mcmc_data import chain_input
 from phloem.analysis.mcmc_draws import Draw, Drawn, likelihood_of
 from phloem.analysis.mcmc_options import command_line, mcmc_settings
 from phloem.analysis.mrbayes import block_analysis
+from phloem.cli.chain_tables import checks_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.guard import plain_likelihood
@@ -233,6 +234,21 @@ def test_data_of_the_model_are_like_simulated_ones_and_others_are_not(folder):
     assert {check.name for check in of_parts} >= {"differences{a}", "differences{b}"}
 
 
+def test_variable_characters_are_simulated_as_such(folder):
+    data = simulate_alignment(TREE, parse_model("MK+ASC", datatype="standard", n_states=2), 150, seed=1)
+    rows = np.array([list(text) for text in texts_of(data)])
+    rows[np.random.default_rng(1).random(rows.shape) < 0.1] = "?"
+    varies = [len(set(column) - {"?"}) > 1 for column in rows.T]
+    matrix = "\n".join(f"{taxon} {''.join(row[varies])}" for taxon, row in zip(data.taxa, rows))
+    head = f"begin data; dimensions ntax=6 nchar={sum(varies)}; format datatype=standard missing=?; matrix\n"
+    Path("m.nex").write_text(f"#NEXUS\n{head}{matrix}\n; end;\n")
+    _, result = sampled(alignment="m.nex", model="MK+ASC", predictive=40)
+    by_name = {check.name: check for check in result.checks}
+    none = by_name.pop("constant_columns")
+    assert none.observed == none.mean == none.high == 0.0 and none.p == 0.5
+    assert all(0.01 < by_name[name].p < 0.99 for name in ("differences", "distinct_columns")), by_name
+
+
 # Who has to do without.
 
 
@@ -244,7 +260,10 @@ def test_data_of_the_model_are_like_simulated_ones_and_others_are_not(folder):
             {"site_table": True, "stepping_stone": 5, "sample_every": 10},
             "--site-table is about samples",
         ),
-        ({"predictive": 5, "model": "HKY+ASC"}, "leaves unseen"),
+        (
+            {"alignment": "m.nex", "predictive": 5, "model": "MK+ASC", "asc": "mrbayes"},
+            "as no process does",
+        ),
         ({"predictive": -1}, "predictive"),
     ],
 )
@@ -254,8 +273,10 @@ def test_what_would_change_nothing_or_cannot_be_made_is_an_error(folder, options
     varies = [len(set(column) - {"-"}) > 1 for column in rows.T]
     cut = ["".join(row[varies]) for row in rows]
     Path("v.fasta").write_text("\n".join(f"{name}\n{row}" for name, row in zip(text[::2], cut)) + "\n")
+    head = '#NEXUS\nbegin data; dimensions ntax=4 nchar=4; format datatype=standard symbols="012"; matrix\n'
+    Path("m.nex").write_text(f"{head}a 0010\nb 0101\nc 1102\nd 1021\n; end;\n")
     with pytest.raises(InputError, match=told):
-        sampled(alignment="v.fasta", **options)
+        sampled(**{"alignment": "v.fasta"} | options)
     assert not Path("x.json").exists()
 
 
@@ -274,7 +295,15 @@ def test_tables_are_made_of_a_finished_analysis_without_sampling(folder):
     assert not checked.was_finished and len(checked.checks) == 6
     assert run_mcmc(replace(again, predictive=10)).checks == checked.checks
     more = run_mcmc(replace(again, predictive=20))
-    assert not more.was_finished and more.checks != checked.checks
+    assert not more.was_finished and more.checks != checked.checks and more.checks[0].data_sets == 20
+    all_draws = run_mcmc(replace(again, predictive=1000)).checks
+    n = all_draws[0].data_sets
+    assert (
+        n < 200
+        and f"{n} simulated from the draws, of which there are no" in checks_table(all_draws, 1000).title
+    )
+    assert "no" not in checks_table(more.checks, 20).title
+    assert Path("x.predictive.tsv").read_text().splitlines()[1].split("\t")[6] == str(n)
     hung = run_mcmc(replace(again, outgroup=TREE.taxa[2]))
     assert not hung.was_finished and Path("x.con.tre").read_bytes() != consensus
     assert Path("x.run1.p").read_bytes() == before

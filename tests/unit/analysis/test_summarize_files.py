@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from phloem.analysis import tree_runs
 from phloem.analysis.summarise import SummariseSettings, run_summarise, sampled_files
-from phloem.analysis.trace_view import is_trace, read_trace_files
+from phloem.analysis.trace_file import is_trace
+from phloem.analysis.trace_view import read_trace_files
 from phloem.analysis.tree_runs import read_tree_runs
 from phloem.cli import build_app
 from phloem.errors import InputError, InputWarning
@@ -265,7 +266,8 @@ def test_runs_of_unequal_length_and_columns(tmp_path):
     a, b = tmp_path / "a.log", tmp_path / "b.log"
     a.write_text("state\tp\tq\tname\n" + "".join(f"{i}\t{i % 7}\t{i % 3}\tx\n" for i in range(40)))
     b.write_text("state\tq\tp\tname\n" + "".join(f"{i}\t{i % 3}\t{i % 7}\tx\n" for i in range(60)) + "60\t1")
-    traces = read_trace_files([str(a), str(b)])
+    with pytest.warns(InputWarning, match=r"hold no number are left out: name \('x', line 2\)$"):
+        traces = read_trace_files([str(a), str(b)])
     assert traces.names == ("p", "q") and [len(v) for v in traces.values] == [40, 60]
     np.testing.assert_array_equal(traces.values[0], traces.values[1][:40])
     found = run_summarise(SummariseSettings((str(a), str(b)), burn_in=0.5))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from phloem.analysis.trace_file import is_trace, refuse_powers
 from phloem.analysis.trace_view import (
     read_trace_files,
     read_traces,
@@ -12,7 +15,7 @@ from phloem.analysis.trace_view import (
     running_summary,
     thinned_trace,
 )
-from phloem.errors import InputWarning
+from phloem.errors import InputError, InputWarning
 from phloem.summary.trace import trace_summary
 
 
@@ -88,3 +91,93 @@ def test_files_of_runs_that_were_put_behind_each_other_are_told(tmp_path):
     file.write_text("".join(["state\tLnL\n", *rows, *rows]))
     with pytest.warns(InputWarning, match="after 190 the generation is 0"):
         read_trace_files([str(file)])
+
+
+NAMES, ROWS = ("state", "likelihood", "alpha"), [(10 * k, -50.25 - k, 0.5 + k / 8) for k in range(12)]
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", ";", " ", "   "])
+def test_what_stands_between_fields_is_seen(separator, tmp_path):
+    """RevBayes' monitors have a separator; trees, whose lines may be as regular, are no traces."""
+    file, lines = tmp_path / "x.log", [separator.join(map(str, row)) for row in [NAMES, *ROWS]]
+    file.write_text("# of a monitor\n" + "\n".join(lines) + "\n")
+    found = read_trace_files([str(file)])
+    assert is_trace(str(file)) and found.names == NAMES[1:]
+    np.testing.assert_array_equal(found.values[0], np.array(ROWS)[:, 1:])
+    file.write_text('"","state","p"\n"1",10,0.5\n"2",20,0.25\n')  # as R writes tables, with numbers of rows
+    found = read_trace_files([str(file)])
+    assert found.names == ("p",) and found.generations[0].tolist() == [10, 20]
+    assert found.values[0].ravel().tolist() == [0.5, 0.25]
+    for text in (
+        "(a,b,(c,d));\n",
+        "tree 1 = (a,b);\ntree 2 = (a,b);\n",
+        "name,date\nPan,1999\n",
+        "3\n(a,b,c);\n",
+    ):
+        file.write_text(text)
+        assert not is_trace(str(file))
+
+
+def test_columns_without_a_number_are_told(tmp_path):
+    file = tmp_path / "x.log"
+    file.write_text("state\tp\tq\tr\ts\n" + "".join(f"{k}\t{k}\t0,5{k}\tnan\tok\n" for k in range(9)))
+    told = r"left out: q \('0,50', line 2\), r, s \('ok', line 2\); decimal commas are not read"
+    with pytest.warns(InputWarning, match=told):
+        assert read_trace_files([str(file)]).names == ("p",)
+    file.write_text("state;p\n" + "".join(f"{k};0,5\n" for k in range(9)))
+    with pytest.raises(InputError, match=r"holds numbers: p \('0,5', line 2\); decimal commas"):
+        read_trace_files([str(file)])
+    file.write_text("name\tp\n" + "".join(f"{k}{'x' * (k == 4)}\t0.5\n" for k in range(9)))
+    with pytest.raises(InputError, match="'4x' is no generation: the first column, 'name'") as error:
+        read_trace_files([str(file)])
+    assert error.value.line == 6
+
+
+def test_words_in_the_trace_of_a_prefix_are_told(tmp_path):
+    prefix = str(tmp_path / "x")
+    trace_of(prefix, 1, [(0, "-5,25", 1.0), (10, "-4,5", 2.0)])
+    with pytest.warns(InputWarning, match=r"run1\.p: .* LnL \('-5,25', line 3\); decimal commas"):
+        found = read_traces(prefix)
+    assert np.isnan(found.values[0][:, 0]).all() and found.values[0][:, 1].tolist() == [1.0, 2.0]
+
+
+def test_a_first_row_of_numbers_is_a_sample(tmp_path):
+    """PhyloBayes has its names in a comment. Without any, the sample was taken for names."""
+    file, rows = tmp_path / "x.trace", "".join("\t".join(map(str, row)) + "\n" for row in ROWS)
+    file.write_text("#" + "\t".join(NAMES) + "\n" + rows)
+    found = read_trace_files([str(file)])
+    assert found.names == NAMES[1:] and len(found.values[0]) == len(ROWS)
+    for above in ("", "# a comment\n", "#1\t2\t3\n"):
+        file.write_text(above + rows)
+        with pytest.raises(InputError, match="nothing names its columns") as error:
+            read_trace_files([str(file)])
+        assert error.value.line == 1 + above.count("\n")
+
+
+def test_power_posteriors_of_other_programs_are_refused(tmp_path):
+    """MrBayes' own files do not say it: its PREFIX.ss beside them has their ID."""
+    trace_of(tmp_path / "x", 1, [(0, -5.0, 1.0)])
+    (tmp_path / "x.run1.t").write_text("#NEXUS\n[ID: 1]\nbegin trees;\n")
+    head = "[LEGEND: The file contains statistics on the Steppingstone Sampling.]\n"
+    files = [str(tmp_path / f"x.run1.{ending}") for ending in "pt"]
+    for statistics in ("", f"{head}[ID: 12]\n", "[ID: 1]\n"):  # none, of another analysis, no such file
+        (tmp_path / "x.ss").write_text(statistics)
+        for file in files:
+            refuse_powers(file)
+    (tmp_path / "x.ss").write_text(f"{head}[ID: 1]\nStep\tPower\n")
+    for file in files:
+        with pytest.raises(InputError, match="no posterior"):
+            refuse_powers(file)
+    log = tmp_path / "x.log"
+    for names, refused in (
+        ("state\tpathLikelihood.delta\tpathLikelihood.theta", True),  # of BEAST
+        ("state\tpower\tlikelihood", True),  # of RevBayes
+        ("state\tlikelihood\tpopulation.theta", False),
+        ("state,power,likelihood", True),
+    ):
+        log.write_text(names + "\n" + re.sub("[^\t,]+", "1", names) + "\n")
+        if refused:
+            with pytest.raises(InputError, match="no posterior"):
+                refuse_powers(str(log))
+        else:
+            refuse_powers(str(log))

@@ -80,6 +80,7 @@ def test_an_analysis_without_a_table_says_how_to_make_one(finished, tmp_path):
     (tmp_path / "x.json").write_text(record.replace('"leave_one_out": {', '"before": {'))
     with pytest.raises(InputError, match="no table of sites"):
         compared_models([str(finished / "JC"), str(tmp_path / "x")])
-    (tmp_path / "x.json").write_text(record.replace('"model": "JC', '"model": "JC+ASC', 1))
+    conditioned = record.replace('"conditioned_on": {}', '"conditioned_on": {"variable": "their checksum"}')
+    (tmp_path / "x.json").write_text(conditioned)
     with pytest.raises(InputError, match="conditioned on different things"):
         compared_models([str(finished / "JC"), str(tmp_path / "x")])

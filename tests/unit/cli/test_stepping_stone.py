@@ -18,7 +18,7 @@ from phloem.analysis.summarise import SummariseSettings, run_summarise
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.stones import ladder, stretches
+from phloem.inference.mcmc.stones import LEAST_ESS, ladder, stretches
 
 PRIMATES = Path(__file__).resolve().parents[3] / "examples/primates.nex"
 SHORT = ["--stepping-stone", "4", "--generations", "5000", "--sample-every", "20", "--chains", "1"]
@@ -124,10 +124,59 @@ def test_different_data_and_other_files_are_refused(finished):
         bayes_factors([file])
 
 
+def test_a_prefix_without_a_record_says_what_is_there(finished, tmp_path):
+    jc = str(finished[0] / "JC")
+    (tmp_path / "half.ss.ckp.npz").write_text("of an analysis that was stopped")
+    (tmp_path / "posterior.json").write_text("of one without stones")
+    for name, told in (
+        ("half", "not finished"),
+        ("posterior", "no stepping stones"),
+        ("none", "no such file"),
+    ):
+        for ending in ("", ".ss.json"):
+            with pytest.raises(InputError, match=told):
+                bayes_factors([jc, str(tmp_path / f"{name}{ending}")])
+
+
+def test_other_priors_of_branch_lengths_are_told(finished):
+    folder, _ = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    assert record["settings"]["chains"]["priors"]["branch_lengths"] == "gammadir(1,0.1,1,1)"
+    record["settings"]["chains"]["priors"]["branch_lengths"] = "exponential(10)"
+    (folder / "other.ss.json").write_text(json.dumps(record | {"model": "HKY"}))
+    alike, differing = (
+        command("bayes-factors", str(folder / "JC"), str(folder / name)) for name in ("GTR+G4", "other")
+    )
+    assert "Priors of branch lengths differ" not in alike.output
+    told = "gammadir(1,0.1,1,1) (", "exponential(10) ("
+    assert "Priors of branch lengths differ" in differing.output and all(x in differing.output for x in told)
+
+
+def test_stones_of_few_effective_samples_are_told(finished):
+    folder, (jc, _) = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    few = sum(stone["ess"] < LEAST_ESS for stone in record["stones"])
+    assert few == 0 or f"{few} of 4 stones have so few" in jc.stdout
+    for name, ess in (("many", 500.0), ("few", 6.0)):
+        record["stones"][2]["ess"], others = (
+            ess,
+            [s for s in record["stones"] if s is not record["stones"][2]],
+        )
+        for stone in others:
+            stone["ess"] = 500.0
+        (folder / f"{name}.ss.json").write_text(json.dumps(record))
+    found = {Path(m.file).name: m.guessed for m in bayes_factors([str(folder / n) for n in ("few", "many")])}
+    assert found == {"few.ss.json": 1, "many.ss.json": 0}
+    told = command("bayes-factors", str(folder / "few"), str(folder / "many")).output.replace("\n", " ")
+    assert "few.ss.json have stones with so few" in told and "many.ss.json have" not in told
+
+
 def test_likelihoods_of_variable_sites_alone_are_not_compared_with_others(finished):
     folder, _ = finished
     record = json.loads((folder / "JC.ss.json").read_text())
-    (folder / "asc.ss.json").write_text(json.dumps(record | {"model": "JC+ASC"}))
+    assert record["provenance"]["conditioned_on"] == {}
+    conditioned = record["provenance"] | {"conditioned_on": {"variable": "their checksum"}}
+    (folder / "asc.ss.json").write_text(json.dumps(record | {"model": "JC+ASC", "provenance": conditioned}))
     (folder / "none.ss.json").write_text(json.dumps(record | {"log_marginal_likelihood": None}))
     files = [str(folder / f"{name}.ss.json") for name in ("JC", "asc")]
     with pytest.raises(InputError, match="conditioned on different things"):

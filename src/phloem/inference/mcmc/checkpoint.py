@@ -11,7 +11,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from zipfile import BadZipFile
@@ -130,8 +130,11 @@ class Checkpoint:
         wanted = self._identity
         different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
         if different:
+            told = f"the analysis here was started with another {', '.join(different)}"
+            if "kind" in different:
+                told = "the analysis here is of another command: mcmc has undated trees, time dated ones"
             raise InputError(
-                f"the unfinished analysis here was started with another {', '.join(different)}",
+                told,
                 file=str(self._path),
                 hint="Repeat its settings to resume it, choose another --prefix, or replace it with --redo.",
             )
@@ -176,19 +179,6 @@ def checkpoint_files(prefix: str, n_runs: int) -> dict[str, str]:
     for r in range(n_runs):
         files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
     return files
-
-
-def files_of_more_runs(
-    prefix: str, n_runs: int, traces: Callable[[str, int], tuple[Path, Path]]
-) -> list[str]:
-    """What an earlier analysis of this prefix left of runs beyond n_runs: who reads the prefix would take
-    them for runs of the new one. traces: of a prefix and the number of a run, as trace_files.paths."""
-    found: list[str] = []
-    number = n_runs
-    while there := [p for p in (*traces(prefix, number), samples_path(prefix, number)) if p.exists()]:
-        found += map(str, there)
-        number += 1
-    return found
 
 
 def _row(n_columns: int, n_nodes: int, n_sets: int) -> np.dtype:

@@ -20,6 +20,7 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.summary.trace import mixing
 
 LEAST_SAMPLES = 10  # of a run at a stone
+LEAST_ESS = 20.0  # at a stone, below which its standard error is a guess itself
 NO_POSTERIOR = "Power posteriors of stepping stones: no posterior sample"
 """What the first lines of their traces and trees say, by which readers of samples know them."""
 
@@ -138,6 +139,16 @@ class MarginalLikelihood:
     error: float
     per_run: tuple[float, ...]
     stones: tuple[Stone, ...]
+
+    @property
+    def n_guessed(self) -> int:
+        """Stones whose own error is a guess, having few effective samples."""
+        return n_guessed([stone.ess for stone in self.stones])
+
+
+def n_guessed(ess: Sequence[float]) -> int:
+    """Of effective sample sizes how many are too small to say how uncertain a stone is."""
+    return sum(one < LEAST_ESS for one in ess)
 
 
 def marginal_likelihood(samples: Sequence[Samples], stones: Ladder) -> MarginalLikelihood:

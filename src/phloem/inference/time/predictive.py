@@ -62,8 +62,8 @@ def _evolved(
     lengths = lengths_by_clock(model, parent, samples.sets[i])[engine.sets[part].start]
     numbers = dict(zip(columns.names, samples.numbers[i, 2:]))
     site_model = engine.site_model(part, engine.values_of(numbers))
-    tree, shown = Tree(model.taxa, parent, lengths), engine.parts[part].model.observed_state
-    return evolved_like(alignment, tree, lengths, site_model, shown, rng)
+    tree, own = Tree(model.taxa, parent, lengths), engine.parts[part].model
+    return evolved_like(alignment, tree, lengths, site_model, own.observed_state, rng, own.unseen)
 
 
 # Genealogies of a coalescent.
