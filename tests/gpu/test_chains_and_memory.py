@@ -55,19 +55,22 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
     compensates from Python 3.12 on)."""
     from phloem.pruning.gpu.evaluator import GpuEvaluator
 
-    case = random_case(5, 300, 4, 2, seed=3)
-    wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
-    without_rests, rng = set(), np.random.default_rng(1)
-    for n_blocks in (2, 5) if INTERPRETED else (2, 5, 12):
-        split = in_blocks(case.problem, n_blocks)
-        assert split.log_likelihood(case.lengths, case.model) == wanted
-        parts = [
-            split._evaluate_block(b, p, "likelihood", case.lengths, case.model, split._site_log)
-            for b, p in zip(split._batches, split._patterns)
-        ]
-        values = [value for value, _ in parts]
-        without_rests |= {float(reduce(add, rng.permutation(values))) for _ in range(50)}
-    assert without_rests != {wanted}
+    differ = []
+    for seed in (3, 4, 5):  # whether rounding shows depends on the last bits, so on the machine
+        case = random_case(5, 300, 4, 2, seed=seed)
+        wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
+        without_rests, rng = set(), np.random.default_rng(1)
+        for n_blocks in (2, 7) if INTERPRETED else (2, 5, 12):
+            split = in_blocks(case.problem, n_blocks)
+            assert split.log_likelihood(case.lengths, case.model) == wanted
+            parts = [
+                split._evaluate_block(b, p, "likelihood", case.lengths, case.model, split._site_log)
+                for b, p in zip(split._batches, split._patterns)
+            ]
+            values = [value for value, _ in parts]
+            without_rests |= {float(reduce(add, rng.permutation(values))) for _ in range(50)}
+        differ.append(without_rests != {wanted})
+    assert any(differ)
 
 
 def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
