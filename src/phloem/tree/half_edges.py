@@ -88,13 +88,21 @@ def preorder(back: np.ndarray) -> np.ndarray:
     """
     n = (len(back) + 6) // 4
     order, waiting, other = [], [int(back[0])], back.tolist()
+    first, second = _nexts_of_all(n)
     while waiting:
         h = waiting.pop()
         order.append(h)
         if h >= n:
-            a, b = nexts(h, n)
-            waiting += [other[b], other[a]]
+            waiting.append(other[second[h]])
+            waiting.append(other[first[h]])
     return np.array(order, np.int64)
+
+
+@cache
+def _nexts_of_all(n_tips: int) -> tuple[list[int], list[int]]:
+    """nexts of every half-edge; of tips they mean nothing."""
+    first, second = nexts(np.arange(4 * n_tips - 6), n_tips)
+    return first.tolist(), second.tolist()
 
 
 def topology_key(back: np.ndarray) -> int:
@@ -108,11 +116,10 @@ def tips_beyond(back: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """preorder, and (4T-6,) of its half-edges the sum of the random numbers of the tips away from tip 0, less
     than 2⁶²."""
     n, order, other = (len(back) + 6) // 4, preorder(back), back.tolist()
-    beyond = _of_tips(n) + [0] * (3 * n - 6)
+    beyond, (first, second) = _of_tips(n) + [0] * (3 * n - 6), _nexts_of_all(n)
     for h in order[::-1].tolist():
         if h >= n:
-            a, b = nexts(h, n)
-            beyond[h] = (beyond[other[a]] + beyond[other[b]]) % _PRIME
+            beyond[h] = (beyond[other[first[h]]] + beyond[other[second[h]]]) % _PRIME
     return order, beyond
 
 

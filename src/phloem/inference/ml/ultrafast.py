@@ -19,9 +19,9 @@ from phloem.inference.ml.search import climb, fit_lengths, worth_a_look
 from phloem.tree.half_edges import HalfEdges, branch_splits, preorder, topology_key
 
 TIE = 0.5  # log units: within these, trees of a replicate are equally good, and one is drawn (Hoang et al.)
-_SLACK, _LOOKS = 25.0, 8  # regrafts that get a second look: log units below their tree; of a subtree at most
+_SLACK, _LOOKS = 25.0, 3  # regrafts that get a second look: log units below their tree; of a subtree at most
 _HIGH, _MOST_TOPS = 30.0, 20  # hilltops that are among the trees: log units below the best; at most
-_WINNERS, _WINS = 12, 0.005  # trees whose regrafts are looked at: at most; share of replicates that one wins
+_WINNERS, _WINS = 32, 0.005  # trees whose regrafts are looked at: at most; share of replicates that one wins
 _ROOM = 1 << 27  # bytes of log-likelihoods of sites held at a time
 
 
