@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from phloem.analysis.mcmc import Progress as SamplerProgress
     from phloem.analysis.mcmc_record import Check, Diagnosis, LeftOut, TraceSummary
+    from phloem.analysis.stones import Ladder
 
 
 def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
@@ -85,9 +86,10 @@ def left_out_text(of: LeftOut) -> str:
     )
 
 
-def chain_progress(console, written: Callable[[Any], None]):
+def chain_progress(console, written: Callable[[Any], None], stones: Ladder | None = None):
     """A bar of the generations of all chains, not started yet; what moves it (a sampler.Progress); and what
-    moves it while single draws are looked at (mcmc_draws.Told). written: is told the generations, too."""
+    moves it while single draws are looked at (mcmc_draws.Told). written: is told the generations, too.
+    stones: those that chains climb, whose samples are of no one density, so that nothing is to agree."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from phloem.cli.streams import minutely
@@ -105,6 +107,7 @@ def chain_progress(console, written: Callable[[Any], None]):
     def report(now) -> None:
         asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
         agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
+        agreement = _stone_text(stones, now.generation) if stones else agreement
         bar.update(
             task,
             completed=now.generation,
@@ -113,7 +116,7 @@ def chain_progress(console, written: Callable[[Any], None]):
             speed=f"{now.speed:,.0f} chain-gen/s",
             agreement=agreement,
         )
-        log(_log_line(now))
+        log(_log_line(now, stones))
         written(now)
 
     def told(what: str, done: int, n: int) -> None:
@@ -126,13 +129,24 @@ def chain_progress(console, written: Callable[[Any], None]):
     return bar, report, told
 
 
-def _log_line(now: SamplerProgress) -> str:
+def _stone_text(stones: Ladder, generation: int) -> str:
+    """The stone that a generation is at, and its power of the likelihood."""
+    n = len(stones.powers) - 1
+    if generation < stones.first:
+        return f"before the first of {n} stones"
+    k = min((generation - stones.first) // stones.each, n - 1)
+    return f"stone {k + 1} of {n}, power {stones.stone(k)[0]:.3g}"
+
+
+def _log_line(now: SamplerProgress, stones: Ladder | None) -> str:
     """How far chains are, for a file."""
     from phloem.analysis.progress import in_words
 
     told = [f"{now.generation:,} generations" + (f" of {now.total:,}" if now.total else "")]
     told += [f"{now.speed:,.0f} chain-generations/s"]
-    if (found := now.diagnosis) is not None:
+    if stones is not None:
+        told += [_stone_text(stones, now.generation)]
+    elif (found := now.diagnosis) is not None:
         told += [f"ASDSF {found.asdsf:.4f}"] if found.asdsf == found.asdsf else []
         told += [f"least ESS {found.ess:.0f} ({found.limiting})"] if found.ess == found.ess else []
     told += [f"about {in_words(now.seconds_left)} left"] if now.total and isfinite(now.seconds_left) else []

@@ -226,7 +226,7 @@ def _foretell(settings: McmcSettings, look: bool, pilot: float | None) -> None:
 
 
 def _run(settings: McmcSettings, progress: str | None) -> Any:
-    from phloem.analysis.mcmc import run_mcmc
+    from phloem.analysis.mcmc import ladder, run_mcmc
     from phloem.analysis.mcmc_record import output_files
     from phloem.analysis.progress import ProgressFile
     from phloem.cli.chain_tables import chain_progress
@@ -234,7 +234,8 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report, told = chain_progress(console, written.tell)
+    stones = ladder(settings.chains) if settings.chains.stones else None
+    bar, report, told = chain_progress(console, written.tell, stones)
 
     def begin(*chosen) -> None:
         prefix, chains = settings.file_prefix, settings.chains

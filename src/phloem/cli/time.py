@@ -227,7 +227,8 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | Stone
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report, told = chain_progress(console, written.tell)
+    stones = settings.chains.ladder if settings.chains.stones else None
+    bar, report, told = chain_progress(console, written.tell, stones)
 
     def begin(data: TimeInput, device: str) -> None:
         written.check(lambda: output_files(settings) | files_of_draws(settings, data))
