@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from phloem.errors import InputError
@@ -40,12 +41,14 @@ def refuse_several(command: str) -> None:
 
 
 def device_of(
-    devices: str | None, device: Device, n_useful: int, option: str = "--device"
-) -> Device | Literal["cpu", "gpu"]:
+    devices: str | None, device: Device, n_useful: int, option: str = "--device",
+    more: Callable[[], int] | None = None,
+) -> Device | Literal["cpu", "gpu"]:  # fmt: skip
     """What `--devices` and another option ask for together, in as many processes: where there are several
     GPUs, and no launcher started this process, it is replaced by one that starts a process a GPU, n_useful at
-    most. InputError for a GPU that is not there."""
-    found, n_gpus = devices_here(devices, device, n_useful, option)
+    most. more: how many are of use, asked where that is fewer than there are GPUs, as data must be read for
+    it. InputError for a GPU that is not there."""
+    found, n_gpus = devices_here(devices, device, n_useful, option, more)
     if n_gpus > 1:
         from phloem.hardware.torch_ranks import become_launcher
 
@@ -54,8 +57,9 @@ def device_of(
 
 
 def devices_here(
-    devices: str | None, device: Device, n_useful: int, option: str = "--device"
-) -> tuple[Device | Literal["cpu", "gpu"], int]:
+    devices: str | None, device: Device, n_useful: int, option: str = "--device",
+    more: Callable[[], int] | None = None,
+) -> tuple[Device | Literal["cpu", "gpu"], int]:  # fmt: skip
     """device_of for a command that one process carries out on several GPUs, and how many: those that it sees
     from now on. Where a launcher started this process it has one."""
     if devices is None:
@@ -66,6 +70,8 @@ def devices_here(
         raise InputError(f"--devices {devices} and {option} {device}", hint="Leave one out.")
     if gpus is None or launched()[0] > 1:
         return found, 1
+    if more is not None and len(gpus) > n_useful:
+        n_useful = more()
     show_gpus(gpus[:n_useful])
     return found, len(gpus[:n_useful])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from phloem.analysis.division import Processes, divide_dated
+from phloem.analysis.division import Processes, cells_of_chain, divide_dated
 from phloem.analysis.former_files import former_files
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_draws import Told
@@ -117,6 +118,15 @@ def look_at(settings: TimeTreeSettings) -> tuple[TimeTreeSettings, TimeInput, st
     data = _input(settings)
     settings, selection = _chosen(settings, data)
     return settings, data, selection.reason
+
+
+def most_processes(settings: TimeTreeSettings) -> int:
+    """How many processes with a GPU each could have a share of an analysis: of every run its parts that are
+    several cells are shared. Errors as of run_time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are said when data are read to be sampled
+        cells = [cells_of_chain(problem, on_device=True) for problem in problems_of(time_input(settings))]
+    return settings.chains.n_runs * max(1, sum(n for n in cells if n > 1))
 
 
 def _input(settings: TimeTreeSettings) -> TimeInput:

@@ -168,9 +168,11 @@ def _on_devices(devices: str | None, settings: TimeTreeSettings) -> TimeTreeSett
     """The settings on the devices asked for, in as many processes."""
     from dataclasses import replace
 
-    from phloem.analysis.processes import MANY, device_of
+    from phloem.analysis.processes import device_of
+    from phloem.analysis.time import most_processes
 
-    return replace(settings, device=device_of(devices, settings.device, MANY))
+    asked = devices, settings.device, settings.chains.n_runs
+    return replace(settings, device=device_of(*asked, more=lambda: most_processes(settings)))
 
 
 def _assists() -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from phloem import read_alignment
+from phloem.analysis import processes
 from phloem.analysis.division import (
     Processes,
     busiest_bytes,
@@ -21,6 +22,7 @@ from phloem.analysis.division import (
     divide_dated,
     gpus_of_use,
 )
+from phloem.analysis.time import TimeTreeSettings, most_processes
 from phloem.data.patterns import site_patterns
 from phloem.inference.mcmc import spread
 from phloem.inference.mcmc.settings import ChainSettings
@@ -171,3 +173,18 @@ def test_memory_of_chains_is_what_they_have(problems, n_states):
     settings = ChainSettings(n_runs=2, n_chains=4)
     found = [divide([problem], settings, Processes(size, 1, 0.0)) for size in (1, 2, 8, 16)]
     assert [busiest_bytes(one, 1600) for one in found] == [12_800, 6_400, 1_600, 800]
+
+
+def test_processes_for_dated_trees_are_as_many_as_could_have_a_share(monkeypatch):
+    settings = TimeTreeSettings(
+        alignment=str(ROOT / "examples/primates.nex"), model="HKY+G4", chains=TimeSettings(n_runs=2)
+    )
+    assert most_processes(settings) == 2
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.DEVICE_WORK", 1.0)
+    assert most_processes(settings) == 16
+    seen: list[list[str]] = []
+    monkeypatch.setattr(processes, "_gpus_of", lambda text: ["0", "1", "2"])
+    monkeypatch.setattr(processes, "show_gpus", seen.append)
+    for n_useful, more in ((2, lambda: 16), (2, lambda: 2), (2, None), (3, lambda: 1)):
+        processes.devices_here("all", "auto", n_useful, more=more)
+    assert [len(gpus) for gpus in seen] == [3, 2, 2, 3]
