@@ -232,6 +232,8 @@ def _columns(
         dates = _called_date(heads, lines, source)
         if not dates:
             return _without_header(lines, source, reading)
+    if reading.date_column is None and not reading.ages and heads[dates[0]] in _AGE_COLUMNS:
+        _refuse_patients_ages(heads, dates, lines, source)
     usable = [heads.index(one) for one in _NAME_COLUMNS if one in heads and heads.index(one) not in dates]
     if reading.name_column is not None:
         usable = [_column(heads, reading.name_column, source, number)]
@@ -252,7 +254,12 @@ def _columns(
 
 
 def _heads(fields: list[str]) -> list[str]:
-    return [unquoted(field).lower().replace(" ", "_") for field in fields]
+    return [_head(unquoted(field)) for field in fields]
+
+
+def _head(name: str) -> str:
+    """A header in one spelling: 'Collection Date', and what R makes of it, 'Collection.Date'."""
+    return re.sub(r"[ .]", "_", name.lower())
 
 
 def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | None) -> tuple[int, ...]:
@@ -273,8 +280,7 @@ def _parts_of_dates(heads: list[str], dates: tuple[int, ...]) -> tuple[int, ...]
 
 def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tuple[int, ...]:
     """The one column with dates whose header has "date" in it, such as numdate_given; () if none."""
-    called = [i for i, head in enumerate(heads) if "date" in head and not _is_date(lines[0][1][i])]
-    called = [i for i in called if any(i < len(fields) and _is_date(fields[i]) for _, fields in lines[1:])]
+    called = _with_dates(heads, lines)
     if len(called) > 1:
         raise _error(
             f"{' and '.join(repr(heads[i]) for i in called)[:200]} all have dates", source, lines[0][0],
@@ -283,6 +289,25 @@ def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tup
     if called:
         _tell_submission(heads[called[0]], source)
     return tuple(called)
+
+
+def _with_dates(heads: list[str], lines: list[Line]) -> list[int]:
+    """The columns with dates whose header has "date" in it."""
+    called = [i for i, head in enumerate(heads) if "date" in head and not _is_date(lines[0][1][i])]
+    return [i for i in called if any(i < len(fields) and _is_date(fields[i]) for _, fields in lines[1:])]
+
+
+def _refuse_patients_ages(
+    heads: list[str], dates: tuple[int, ...], lines: list[Line], source: SourceText
+) -> None:
+    """InputError where ages stand beside dates: they may be those of patients."""
+    others = [i for i in _with_dates(heads, lines) if i not in dates]
+    if others:
+        age, date = heads[dates[0]], heads[others[0]]
+        raise _error(
+            f"the samples' ages may be in '{age}', or their dates in '{date}'", source, lines[0][0],
+            hint=f"Say which (--date-column {date}).",
+        )  # fmt: skip
 
 
 def _tell_submission(head: str, source: SourceText) -> None:
@@ -331,7 +356,7 @@ def _within(found: DateRange, text: str) -> bool:
 
 
 def _column(heads: list[str], name: str, source: SourceText, line: int) -> int:
-    wanted = name.lower().replace(" ", "_")
+    wanted = _head(name)
     if wanted not in heads:
         raise _error(
             f"no column is called '{name}'", source, line, hint=f"Choose one of {', '.join(heads)[:200]}."

@@ -278,6 +278,26 @@ def test_two_dates_of_a_taxon_of_the_data_are_an_error_still():
             dates_from_table(twice, taxa)
 
 
+def test_ages_of_patients_are_no_ages_of_samples():
+    """The column 'age' alone is of samples; beside dates of another name it may be of patients."""
+    rows = [("a", "2020-03-01", "71"), ("b", "2020-03-02", "8"), ("c", "2020-03-03", "35")]
+
+    def table(date: str, age: str = "age") -> str:
+        return "\n".join("\t".join(row) for row in [("strain", date, age), *rows])
+
+    for head in ("date_of_collection", "Date received", "specimen.date"):
+        with pytest.raises(InputError, match="ages may be in 'age', or their dates in") as error:
+            dates_from_table(table(head))
+        assert error.value.line == 1 and "--date-column" in error.value.hint
+        asked = dates_from_table(table(head), reading=DateReading(date_column=head))
+        assert asked.calendar and asked.lower[0] == pytest.approx(MARCH[0])
+        ages = dates_from_table(table(head), reading=DateReading(date_column="age"))
+        assert ages.lower.tolist() == [-71.0, -8.0, -35.0]
+    for head in ("Collection.Date", "Collection Date", "date"):
+        assert dates_from_table(table(head)).lower[0] == pytest.approx(MARCH[0])
+    assert dates_from_table(table("note", "age")).lower.tolist() == [-71.0, -8.0, -35.0]
+
+
 def test_dates_of_submission_alone_are_told():
     lines = [line.split("\t") for line in METADATA.splitlines()]
     without = "\n".join("\t".join((fields[0], fields[4])) for fields in lines)
