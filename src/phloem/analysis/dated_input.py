@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from phloem.analysis.negative_lengths import without_negative
 from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates, shown_year
 from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError, in_file
@@ -18,6 +20,7 @@ from phloem.io.date_text import DateRange, WholeYears
 from phloem.io.dates import DateReading, Undated, date_of, dates_from_names
 from phloem.io.trees import read_tree
 from phloem.tree.match import match_taxa
+from phloem.tree.prune import without_tips
 from phloem.tree.tree import Tree, require_lengths
 
 UNSTATED_SITES = 1000  # as LSD2 takes where nobody says
@@ -107,7 +110,8 @@ def _age(text: str, name: str) -> DateRange | None:
 class DatedTreeOptions:
     """tree: Newick or NEXUS file, index which of its trees; None makes BIONJ's of the alignment, which may
     stand in its place. alignment: what the lengths come from; it says how many sites they rest on, unless
-    `sites` does. dates: their source."""
+    `sites` does. dates: their source. without: names of tips that are left out, such as those whose dates
+    are wrong."""
 
     tree: str | None = None
     _: KW_ONLY
@@ -116,6 +120,7 @@ class DatedTreeOptions:
     datatype: str | None = None
     sites: int | None = None
     dates: DateOptions = field(default_factory=DateOptions)
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         settle_fields(self)
@@ -154,9 +159,9 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
         require_lengths(tree, file=file)
         if alignment is not None:
             tree = match_taxa(tree, alignment.taxa, file=file)
-        origin = file
+        tree, origin = without_tips(tree, options.without, file), file
     elif alignment is not None:
-        made = starting_tree(alignment)
+        made = starting_tree(_left_out(alignment, options.without))
         tree, origin = made.tree, made.origin
     else:
         hint = "Give a tree file, or --alignment FILE to make one from."
@@ -165,6 +170,16 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
         dates = options.dates.read(tree.taxa)
     sites = options.sites or (None if alignment is None else int(alignment.codes.shape[1]))
     return DatedInput(tree, dates, origin, sites)
+
+
+def _left_out(alignment: Alignment, names: Sequence[str]) -> Alignment:
+    """Without these taxa, so that they do not draw others towards them in a tree that is made of it."""
+    if not names:
+        return alignment
+    from phloem.analysis.mcmc_parts import without_taxa
+    from phloem.analysis.pieces import taxa_named
+
+    return without_taxa(alignment, frozenset(taxa_named(names, alignment.taxa)))
 
 
 def in_whole_years(dates: TipDates) -> bool:

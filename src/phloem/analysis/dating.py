@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
 from phloem.data.given_fields import settle_fields
 from phloem.dating.least_squares import Dating, DatingSettings, date_tree
-from phloem.dating.regression import best_root, years_of
+from phloem.dating.regression import Regression, best_root, off_the_clock, years_of
 from phloem.errors import InputError, in_file
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
@@ -32,6 +33,7 @@ from phloem.tree.tree import Tree
 INTERVAL = "height_95%_CI"
 _APART = 1.2  # times that another estimate outside the interval is told as apart
 _FAR_APART = 1.5  # and one where no interval was asked for
+_SHOWN = 10  # tips that are named of those off the clock
 _FAR = 50.0  # a root this many spans of the dates before them is told as hardly shown by them
 
 
@@ -58,13 +60,22 @@ class DateSettings:
 @dataclass(frozen=True, eq=False)
 class DateResult:
     """data: what was read. dating: what came out. tree: rooted, lengths in years, every node annotated with
-    its date and height, and their intervals where replicates were drawn."""
+    its date and height, and their intervals where replicates were drawn. regression: at the best root, None
+    of dates too few or alike."""
 
     settings: DateSettings
     data: DatedInput
     dating: Dating
     tree: Tree
     provenance: dict[str, object]
+    regression: Regression | None = None
+
+    @property
+    def outliers(self) -> tuple[str, ...]:
+        """Tips whose distance from the root is not that of any day they may be of, the farthest off first."""
+        if self.regression is None:
+            return ()
+        return off_the_clock(self.regression, self.data.dates)
 
     @property
     def sites_assumed(self) -> bool:
@@ -87,6 +98,7 @@ class DateResult:
             "root_branches_tried": found.tried,
             "root_proven": found.proven,
             "sites_assumed": self.sites_assumed,
+            "outliers": list(self.outliers),
             "settings": _finite(asdict(self.settings)),
             "provenance": self.provenance | {"seed": self.settings.dating.seed},
         }
@@ -110,9 +122,16 @@ def run_date(settings: DateSettings, progress: Callable[[str, int, int], None] |
     with in_file(settings.input.tree):
         found = date_tree(data.tree, data.dates, settings.dating, progress)
     tree = _annotated(found)
-    result = DateResult(settings, data, found, tree, provenance(settings.input.files))
+    record = provenance(settings.input.files)
+    result = DateResult(settings, data, found, tree, record, _regression(data))
     _write(result)
     return result
+
+
+def _regression(data: DatedInput) -> Regression | None:
+    with suppress(InputError):  # dates too few, or alike
+        return best_root(data.tree, years_of(data.tree, data.dates))
+    return None
 
 
 def _annotated(found: Dating) -> Tree:
@@ -171,19 +190,17 @@ def dating_lines(result: DateResult) -> list[str]:
 
 
 def _doubts(result: DateResult) -> list[str]:
-    """What speaks against the rate: its own interval, and the slope of the regression at the best root."""
-    found, data, told = result.dating, result.data, list[str]()
+    """What speaks against the rate: tips off the clock, its own interval, and the slope of the regression at
+    the best root."""
+    found, data, told = result.dating, result.data, _off_the_clock(result)
     if found.rate_interval is not None and not found.rate_interval[0] <= found.rate <= found.rate_interval[1]:
         told.append(
             "the interval does not hold the rate: trees with resampled lengths are dated otherwise, and "
             "least squares is not to be trusted here; phloem time samples dated trees"
         )
-    if result.settings.dating.rate is not None:
+    if result.settings.dating.rate is not None or result.regression is None:
         return told
-    try:
-        slope = best_root(data.tree, years_of(data.tree, data.dates)).rate
-    except InputError:  # dates too few, or alike
-        return told
+    slope = result.regression.rate
     if slope > 0 and _apart(found, slope):
         few = float(np.median(found.substitutions.lengths[:-1])) * result.settings.dating.sites
         half = "" if result.sites_assumed else f" (half of them have {few:.2g} or less)"
@@ -195,6 +212,19 @@ def _doubts(result: DateResult) -> list[str]:
             "phloem time samples dated trees, --rate dates with another rate"
         )
     return told
+
+
+def _off_the_clock(result: DateResult) -> list[str]:
+    names = result.outliers
+    if not names:
+        return []
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    shown += f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    tips = "1 tip is" if len(names) == 1 else f"{len(names):,} tips are"
+    return [
+        f"{tips} off the clock, which draws the rate and the root: {shown}; see phloem "
+        "temporal-signal, check dates and sequences, and leave out what is wrong (--without NAME)"
+    ]
 
 
 def _apart(found: Dating, slope: float) -> bool:

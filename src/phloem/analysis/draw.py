@@ -13,6 +13,7 @@ from phloem.analysis.outputs import check_outputs
 from phloem.data.given_fields import settle_fields
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
+from phloem.io.date_text import as_asked, parse_date
 from phloem.io.output_file import replaced_file, write_file
 from phloem.io.trees import read_tree
 from phloem.plot.colours import is_colour
@@ -128,3 +129,11 @@ def save_drawing(drawing: Drawing, path: str) -> None:
             require_memory(f"a picture's {size}", 8 * dots, "Choose fewer, or .svg.", path)
         with replaced_file(path) as stream:
             save_figure(drawing, stream, format=kind[1:])
+
+
+def year_of(text: str) -> float:
+    """The decimal year of a day, "2022-09-26", or of a year; InputError of a month and of other texts."""
+    date = as_asked(parse_date(text), "exact")
+    if date.lower != date.upper or date.error:
+        raise InputError(f"--latest {text} is no day", hint="Give a day or a year, 2022-09-26 or 2007.63.")
+    return date.lower

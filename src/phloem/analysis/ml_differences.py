@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.likelihood import criteria_line
 from phloem.analysis.ml_data import settings_of
 from phloem.analysis.ml_effort import USUAL as USUAL_EFFORT
+from phloem.analysis.ml_outgroup import hung, outgroup_of, rooted
 from phloem.analysis.ml_settings import MlSettings, checkpoint_of, many_trees
 from phloem.analysis.model_file import model_file_of, model_string
 from phloem.analysis.negative_lengths import trees_to_fit
@@ -42,19 +44,21 @@ _MANY = 500  # genomes, from where differences are thought of unasked
 _FEW = 0.005  # differences a site and genome, up to which genomes are nearly equal
 _SMALL = 1 << 21  # bytes of a file that has no so many genomes
 _SECONDS = 4e-4, 2.5e-4  # of a genome: and for every power of ten of their number
+_QUOTED, _LABEL = re.compile(r"'(?:[^']|'')*'"), re.compile(r"\)(\d+)")
 _HINT = "Leave it out, or say --engine patterns."
 
 
 @dataclass(frozen=True, eq=False)
 class MlDifferences:
-    """reason: why this engine. found: what the search found. seconds: without reading, which took
-    reading_seconds."""
+    """reason: why this engine. found: what the search found. outgroup: taxa that the tree is written and
+    drawn from. seconds: without reading, which took reading_seconds."""
 
     settings: MlSettings
     reason: str
     genomes: Genomes
     model: Model
     found: DifferencesResult
+    outgroup: tuple[str, ...]
     data: dict[str, object]
     forecast: str
     files: dict[str, str]
@@ -70,12 +74,13 @@ class MlDifferences:
 
     @property
     def newick(self) -> str:
-        return newick_text([self.found.tree]).strip()
+        return newick_text([hung(self.found.tree, self.outgroup)]).strip()
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
         found, (aic, aicc, bic) = self.found, self.criteria
-        supports = {} if found.supports is None else {"supports": {"SPRTA": found.supports.tolist()}}
+        shares = shares_as_written(found, self.outgroup)
+        supports = {} if shares is None else {"supports": {"SPRTA": shares.tolist()}}
         return {
             "engine": "differences",
             "reason": self.reason,
@@ -175,7 +180,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     """Options that were given, and that this engine does not obey."""
     usual = MlSettings(settings.alignment)
     others = (
-        "partitions", "part", "merge", "merge_percent", "linkage", "link", "fast", "thorough", "outgroup",
+        "partitions", "part", "merge", "merge_percent", "linkage", "link", "fast", "thorough",
         "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "sampling", "genetic_code", "model_set",
         "rate_set", "frequency_set", "most_classes", "criterion", "partition_name", "constraint", "gamma",
         "ancestral", "iqtree_files", "abayes",
@@ -255,6 +260,7 @@ def run_differences(
 
     genomes, reading_seconds, reason = given
     model, begin = _model(settings, genomes), time.perf_counter()
+    outgroup = outgroup_of(settings.outgroup, genomes.taxa)
     seconds = genomes.n_distinct * (_SECONDS[0] + _SECONDS[1] * np.log10(genomes.n_distinct))
     need = readable_bytes(bytes_of(genomes))
     duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -272,15 +278,27 @@ def run_differences(
         genomes,
         model,
         found,
+        outgroup,
         _data(settings, genomes),
         forecast,
         _files(settings),
         reading_seconds,
         time.perf_counter() - begin,
         provenance(settings.inputs) | {"seed": settings.seed},
-        (*many_trees(len(trees)), *_warnings(found)),
+        (*many_trees(len(trees)), *(rooted(found.tree, outgroup)[1] if outgroup else ()), *_warnings(found)),
     )
     return result, checkpoint
+
+
+def shares_as_written(found: DifferencesResult, outgroup: tuple[str, ...]) -> np.ndarray | None:
+    """The supports in the order in which the labels stand in the text of the tree that hangs from the
+    outgroup: numbers of branches travel with them where the root moves, so theirs do."""
+    if found.supports is None or found.tree.labels is None:
+        return found.supports
+    count = iter(range(len(found.supports)))
+    numbered = tuple(None if label is None else str(next(count)) for label in found.tree.labels)
+    text = newick_text([hung(replace(found.tree, labels=numbered), outgroup)])
+    return found.supports[[int(place) for place in _LABEL.findall(_QUOTED.sub("", text))]]
 
 
 def _warnings(found: DifferencesResult) -> tuple[str, ...]:
@@ -324,7 +342,9 @@ def write_differences(result: MlDifferences) -> None:
     write_file(f"{prefix}.tree", f"{head}{result.newick}\n")
     write_file(f"{prefix}.model", model_file_of(result.model, found.model_text).text())
     if result.settings.picture is not None:
-        save_picture(at_midpoint(found.tree), result.settings.picture, DrawSettings())
+        where = result.outgroup
+        shown = rooted(found.tree, where)[0] if where else at_midpoint(found.tree)
+        save_picture(shown, result.settings.picture, DrawSettings())
     write_file(f"{prefix}.report", "\n".join(report_lines(result)) + "\n")
     write_json(result.to_json(), f"{prefix}.json")
 

@@ -159,7 +159,8 @@ class MlSettings(FitSettings):
             check_picture_name(self.picture)
             if not self.searches:
                 raise InputError("a picture is of a tree, and --model MF searches none", hint=SEARCH)
-            files[self.picture] = "the tree drawn from the middle of its longest path"
+            where = "the middle of its longest path" if self.outgroup is None else "its outgroup"
+            files[self.picture] = f"the tree drawn from {where}"
         if self.iqtree_files:
             files |= _iqtree_names(self)
         return files | {

@@ -58,6 +58,7 @@ YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
 ROOT, ORIGIN = "root", "origin"
 _LONG = 300.0  # times the dates' span: an age that was taken for a date
+_LONG_CUTOFF = 20.0  # likewise of what looks like a year
 _LATEST = "the latest date that a tip may have"
 _FROM_PRESENT = {
     "exponential": "does the population, whose size is that of the present",
@@ -171,6 +172,8 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     members = members_of(parts, pieces)
     dated = dates is not None and dates.calendar
     shift = _shifts(settings, youngest if dated else None, float(bounds.max()))
+    if dated:
+        _tell_dated_cutoff(settings.tree.options.get("cutoff"), youngest, float(bounds.max()))
     tree = replace(
         settings.tree,
         options=dict(settings.tree.options) | ({"shift": shift} if shift else {}),
@@ -359,6 +362,14 @@ def _shifts(settings: TimeTreeSettings, youngest: float | None, span: float) -> 
             warnings.warn(f"--shift {text}: {times.strip()} is {told}; {dates}", InputWarning, stacklevel=4)
         found[name.strip()] = tuple(ages)
     return found
+
+
+def _tell_dated_cutoff(cutoff: object, youngest: float, span: float) -> None:
+    """A warning of a cutoff which is a year by its looks, and is read as an age. span: of the dates."""
+    if isinstance(cutoff, float) and cutoff > _LONG_CUTOFF * span and 0.0 < youngest - cutoff < cutoff:
+        told = f"an age, {cutoff:,.6g} years before {youngest:.6g}, and all dates are of {span:.4g}"
+        age = f"of the year {cutoff:.6g} it is {youngest - cutoff:.4g}"
+        warnings.warn(f"--cutoff {cutoff:g} is {told}; {age}", InputWarning, stacklevel=4)
 
 
 def _require(clades: dict[str, Clade], name: str) -> None:

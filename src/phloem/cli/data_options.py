@@ -44,7 +44,8 @@ def _of_reading(ambiguity: str | None) -> _Options:
             str | None,
             typer.Option(
                 None,
-                help="Sites to use: '1-900\\3', 1-9,20, variable, informative, …; of doublets 5-9:70-66.",
+                help="Sites to use: '1-900\\3', 1-9,20, 'not 7,9', variable, informative; of doublets "
+                "5-9:70-66.",
             ),
         ),
         (

@@ -33,6 +33,11 @@ _FURTHER: list[tuple[str, Any, Any]] = [
         str | None,
         typer.Option(None, help="Of the alignment: dna, protein, codon, …; else guessed."),
     ),
+    (
+        "without",
+        list[str] | None,
+        typer.Option(None, help="A tip to leave out, such as one of a wrong date; may be repeated."),
+    ),
     ("index", int, typer.Option(0, help="Which tree of the file, from 0.")),
     ("date_pattern", str | None, typer.Option(None, help="Regular expression that finds a name's date.")),
     ("date_delimiter", str | None, typer.Option(None, help="What stands between the fields of a name.")),
@@ -71,7 +76,7 @@ _OF_TIPS: list[tuple[str, Any, Any]] = [
         ),
     ),
 ]
-_OF_TREE = ("tree", "index", "alignment", "datatype", "sites")
+_OF_TREE = ("tree", "index", "alignment", "datatype", "sites", "without")
 
 
 def takes_tip_dates(command: Callable[..., None]) -> Callable[..., None]:
@@ -102,6 +107,7 @@ def takes_dated_tree(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
         source: dict[str, Any] = {name: given.pop(name) for name in _OF_TREE}
+        source["without"] = tuple(source["without"] or ())
         source["dates"] = {
             name: given.pop(name) for name, _, _ in (*_TREE, *_FURTHER) if name not in _OF_TREE
         }

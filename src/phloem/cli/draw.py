@@ -28,15 +28,17 @@ def draw(
         None, "--colour-by", help="Annotation that colours branches, as rate."
     ),
     scale_bar: bool = typer.Option(True, help="Draw a scale bar."),
-    latest: float | None = typer.Option(
-        None, help="Year of the deepest tip, where lengths are years: a time axis for the scale bar."
+    latest: str | None = typer.Option(
+        None,
+        help="Day or year of the deepest tip, 2022-09-26 or 2007.63, where lengths are years: a time axis "
+        "for the scale bar.",
     ),
     redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
 ) -> None:
     """Draw a tree, with node-height intervals, support and branch colours from its annotations."""
     import sys
 
-    from phloem.analysis.draw import DrawSettings, DrawTreeSettings, run_draw
+    from phloem.analysis.draw import DrawSettings, DrawTreeSettings, run_draw, year_of
     from phloem.cli.streams import require_stdout, terminal_width
     from phloem.errors import InputError
 
@@ -51,7 +53,7 @@ def draw(
         intervals=intervals,
         colour_by=colour_by,
         scale_bar=scale_bar,
-        latest=latest,
+        latest=None if latest is None else year_of(latest),
     )
     if latest is not None and (out is None or circular):
         raise InputError("--latest is for rectangular pictures", hint="Name one with --out.")

@@ -1,4 +1,5 @@
-"""Choosing alignment columns by text: "1-11028", "1-900\\3", "1-10, 20-30", "50-.", or a CHARSET's name."""
+"""Choosing alignment columns by text: "1-11028", "1-900\\3", "1-10, 20-30", "50-.", a CHARSET's name, or
+"not 187, 1059"."""
 
 from __future__ import annotations
 
@@ -11,23 +12,31 @@ import numpy as np
 from phloem.errors import InputError, count_of
 
 _RANGE = re.compile(r"(\d{1,12}|\.)(?:\s*-\s*(\d{1,12}|\.)?)?(?:\s*\\\s*(\d{1,12}))?(?=[\s,]|$)")
+_NOT = re.compile(r"\s*not\s", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[\s,]*")
 _WORD = re.compile(r"'(?:[^']|'')*'|[^\s,]+")
 _MAX_NESTING = 50
-_HINT = "Write columns as in '1-900', '1-900\\3', '1-10,20-30', or the name of a CHARSET."
+_HINT = (
+    "Write columns as in '1-900', '1-900\\3', '1-10,20-30', or the name of a CHARSET; "
+    "'not 187,1059' chooses all others."
+)
 
 
 def parse_sites(text: str, n_sites: int, charsets: Mapping[str, str] | None = None) -> np.ndarray:
     """The columns that a text chooses: sorted, each once, 0-based, int64.
 
     "a-b\\3" is every third column from a to b; "." is the last column; "all" is every column. Names of
-    `charsets` (any case) stand for their definitions. Raises InputError for anything else and for columns
-    that the alignment does not have.
+    `charsets` (any case) stand for their definitions. "not" before all of these chooses all other columns,
+    such as those that a list of sites to be masked leaves. Raises InputError for anything else and for
+    columns that the alignment does not have.
     """
     if not isinstance(text, str):
         raise InputError(f"sites are given as text, not as {type(text).__name__}", hint=_HINT)
     named = {name.lower(): definition for name, definition in (charsets or {}).items()}
-    chosen = np.unique(_Chooser(n_sites, named).columns(text, ()))
+    without = None if "not" in named else _NOT.match(text)
+    chosen = np.unique(_Chooser(n_sites, named).columns(text[_end(without) :] if without else text, ()))
+    if without and len(chosen):
+        chosen = np.setdiff1d(np.arange(n_sites, dtype=np.int64), chosen)
     if not len(chosen):
         raise InputError(f"sites '{text}' choose no column", hint=_HINT)
     return chosen

@@ -7,6 +7,7 @@ it gives is a tree of all taxa: branches without a change left out, equal genome
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,3 +109,12 @@ def tree_of(
         else:
             number[x] = add(above, length, (labels or {}).get(x))
     return tree_from_parents(names, parent, lengths, taxa=genomes.taxa, rooted=False)
+
+
+def with_supports(tree: Tree, shares: np.ndarray) -> tuple[Tree, np.ndarray]:
+    """The tree with shares in percent as its labels, and the shares in the order of these labels. The tree's
+    labels: which of the shares each is."""
+    labels = tree.labels or (None,) * tree.n_nodes
+    order = [int(label) for label in labels if label is not None]
+    shown = tuple(None if label is None else f"{100 * shares[int(label)]:.3g}" for label in labels)
+    return replace(tree, labels=shown if order else None), shares[order]

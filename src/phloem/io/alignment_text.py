@@ -16,6 +16,7 @@ from phloem.data.codons import triplet_states
 from phloem.data.doublets import pair_states
 from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names, n_cells
+from phloem.io.cut_names import tell_cut_names
 from phloem.io.nexus import warn_of_line
 from phloem.io.source_text import SourceText
 
@@ -54,6 +55,7 @@ def read_fasta(source: SourceText) -> CharacterRows:
     ends = [header.start() for header in headers[1:]] + [len(text)]
     rows = [_row(source, text, header, end) for header, end in zip(headers, ends)]
     check_names(source, rows, "Rename one; a name is the header's first word, the rest does not count.")
+    tell_cut_names((header.group(1) for header in headers), source.file)
     matrix, sets = character_matrix(source, rows)
     return CharacterRows(source, rows, matrix, sets, format_name="FASTA")
 

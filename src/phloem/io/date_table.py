@@ -13,8 +13,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from phloem.data.dates import TipDates
 from phloem.errors import InputError, InputWarning, count_of, shown_file
 from phloem.io.beast_traits import read_beast_dates
@@ -44,6 +42,7 @@ _BOUND_COLUMNS = (
     ("min_age", "max_age"), ("age_min", "age_max"), ("min_ma", "max_ma"), ("lad", "fad"),
 )  # fmt: skip
 _AGE_COLUMNS = ("age", "ages", "height", "min_age", "age_min", "min_ma", "lad")
+_OF_SUBMISSION = re.compile("submi|release|upload|deposit|publi|updat|modif|received")
 _ROUNDED = 0.006  # years: two days
 _OPENING = re.compile(r"(?<![^\s;,=b])[\"'(\[]")
 _CLOSING = {'"': '"', "'": "'", "[": "]", "(": ")"}
@@ -99,8 +98,11 @@ def dates_from_table(
     lines = list(table_lines(source))
     columns = _columns(lines, source, wanted, reading)
     found: dict[str, tuple[int, DateRange]] = {}
+    known = None if wanted is None or not columns.width else {folded(name) for name in wanted}
     for number, fields in lines[columns.first :]:
         taxon = unquoted(fields[columns.name]) if columns.name < len(fields) else ""
+        if (not taxon or taxon in found) and known is not None and folded(taxon) not in known:
+            continue  # such as '?' in a column of accessions: of no taxon of the data
         if not taxon or len(fields) <= max(columns.dates[:1]):
             raise _error("expected a name and a date", source, number, hint="Separate them by a tab.")
         if taxon in found:
@@ -225,25 +227,39 @@ def _columns(
         if asked:
             raise _error("no column is called 'date'", source, number, hint="Name it (--date-column).")
         if len(first) == 2 and not _is_date(first[1]) and len(lines) > 1 and _is_date(lines[1][1][-1]):
+            _tell_submission(heads[1], source)
             return _Columns(0, (1,), 1, reading.ages)
         dates = _called_date(heads, lines, source)
         if not dates:
             return _without_header(lines, source, reading)
+    if reading.date_column is None and not reading.ages and heads[dates[0]] in _AGE_COLUMNS:
+        _refuse_patients_ages(heads, dates, lines, source)
     usable = [heads.index(one) for one in _NAME_COLUMNS if one in heads and heads.index(one) not in dates]
     if reading.name_column is not None:
         usable = [_column(heads, reading.name_column, source, number)]
     usable = usable or [next(i for i in range(len(heads) + 1) if i not in dates)]
     if wanted is not None:
         names = set(wanted)
-        hits = [sum(unquoted(f[i]) in names for _, f in lines[1:] if i < len(f)) for i in usable]
-        usable = [usable[int(np.argmax(hits))]]
+
+        def held(i: int) -> int:
+            return sum(unquoted(fields[i]) in names for _, fields in lines[1:] if i < len(fields))
+
+        if reading.name_column is None and not any(map(held, usable)):
+            others = [i for i in range(len(heads)) if i not in dates and held(i)]
+            usable = others or usable  # such as gisaid_epi_isl
+        usable = [max(usable, key=held)]
     ages = reading.ages or (heads[dates[0]] in _AGE_COLUMNS)
     parts = _parts_of_dates(heads, dates) if reading.date_column is None else ()
     return _Columns(usable[0], parts or dates, 1, ages, len(heads), bool(parts))
 
 
 def _heads(fields: list[str]) -> list[str]:
-    return [unquoted(field).lower().replace(" ", "_") for field in fields]
+    return [_head(unquoted(field)) for field in fields]
+
+
+def _head(name: str) -> str:
+    """A header in one spelling: 'Collection Date', and what R makes of it, 'Collection.Date'."""
+    return re.sub(r"[ .]", "_", name.lower())
 
 
 def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | None) -> tuple[int, ...]:
@@ -264,14 +280,41 @@ def _parts_of_dates(heads: list[str], dates: tuple[int, ...]) -> tuple[int, ...]
 
 def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tuple[int, ...]:
     """The one column with dates whose header has "date" in it, such as numdate_given; () if none."""
-    called = [i for i, head in enumerate(heads) if "date" in head and not _is_date(lines[0][1][i])]
-    called = [i for i in called if any(i < len(fields) and _is_date(fields[i]) for _, fields in lines[1:])]
+    called = _with_dates(heads, lines)
     if len(called) > 1:
         raise _error(
             f"{' and '.join(repr(heads[i]) for i in called)[:200]} all have dates", source, lines[0][0],
             hint="Say which (--date-column).",
         )  # fmt: skip
+    if called:
+        _tell_submission(heads[called[0]], source)
     return tuple(called)
+
+
+def _with_dates(heads: list[str], lines: list[Line]) -> list[int]:
+    """The columns with dates whose header has "date" in it."""
+    called = [i for i, head in enumerate(heads) if "date" in head and not _is_date(lines[0][1][i])]
+    return [i for i in called if any(i < len(fields) and _is_date(fields[i]) for _, fields in lines[1:])]
+
+
+def _refuse_patients_ages(
+    heads: list[str], dates: tuple[int, ...], lines: list[Line], source: SourceText
+) -> None:
+    """InputError where ages stand beside dates: they may be those of patients."""
+    others = [i for i in _with_dates(heads, lines) if i not in dates]
+    if others:
+        age, date = heads[dates[0]], heads[others[0]]
+        raise _error(
+            f"the samples' ages may be in '{age}', or their dates in '{date}'", source, lines[0][0],
+            hint=f"Say which (--date-column {date}).",
+        )  # fmt: skip
+
+
+def _tell_submission(head: str, source: SourceText) -> None:
+    if _OF_SUBMISSION.search(head):
+        at = f"{shown_file(source.file)}: " if source.file else ""
+        told = f"the only dates are of '{head}', which says when sequences came to a database"
+        warnings.warn(f"{at}{told} rather than when they were sampled", InputWarning, stacklevel=4)
 
 
 def _tell_other_columns(
@@ -313,7 +356,7 @@ def _within(found: DateRange, text: str) -> bool:
 
 
 def _column(heads: list[str], name: str, source: SourceText, line: int) -> int:
-    wanted = name.lower().replace(" ", "_")
+    wanted = _head(name)
     if wanted not in heads:
         raise _error(
             f"no column is called '{name}'", source, line, hint=f"Choose one of {', '.join(heads)[:200]}."

@@ -94,8 +94,8 @@ def dates_from_names(
         raise InputError(
             f"{len(without):,} of {len(taxa):,} names have no date in them, among them '{without[0]}'",
             taxon=without[0],
-            hint="Give a table of dates; phloem time can leave them out (--without), and phloem date "
-            "estimate them (--undated unknown)."
+            hint="Give a table of dates; --without leaves them out, and phloem date can estimate them "
+            "(--undated unknown)."
             if few
             else _where(without, field)
             or "Give a table of dates, or a pattern, or a delimiter and a field, that find them.",
@@ -248,9 +248,9 @@ def _undated(
     more = "" if len(undated) <= _SHOWN else f" and {len(undated) - _SHOWN:,} more"
     guesses = [(name, near) for name in undated[:50] if (near := likely_name(name, surplus))]
     hint = (
-        "Add a line for each, which may have limits, 1990..2016; phloem time can leave them out (--without), "
+        "Add a line for each, which may have limits, 1990..2016; --without leaves them out, and phloem date "
+        "can estimate them (--undated unknown)."
     )
-    hint += "and phloem date estimate them (--undated unknown)."
     if guesses:
         said = "; ".join(f"is '{name}' the table's '{near}'?" for name, near in guesses[:_SHOWN])
         hint = f"{said[0].upper()}{said[1:]} Use the same names in both."

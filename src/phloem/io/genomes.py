@@ -12,6 +12,7 @@ from phloem.data.alignment import Alignment, check_taxa
 from phloem.data.alphabet import nucleotide_characters
 from phloem.data.genomes import MISSING, Genomes
 from phloem.errors import InputError
+from phloem.io.cut_names import tell_cut_names
 from phloem.io.input_file import first_bytes, input_stream
 
 FilePath = str | os.PathLike[str]
@@ -32,9 +33,11 @@ def read_genomes(path: FilePath, ambiguity: str = "partial") -> Genomes:
     line, taxon and site for unequal lengths, characters that are no nucleotides, names that are there twice.
     """
     made = _Maker(ambiguity, os.fspath(path))
+    headers = list[str]()
     with input_stream(path) as stream:
-        for record in _records(stream, made.source):
+        for record in _records(stream, made.source, headers):
             made.count(*record)
+    tell_cut_names(headers, made.source)
     made.choose_reference()
     with input_stream(path) as stream:
         for _, line, text in _records(stream, made.source):
@@ -156,8 +159,11 @@ def _table(ambiguity: str) -> np.ndarray:
     return table
 
 
-def _records(stream: BinaryIO, source: str | None) -> Iterator[tuple[str, int, bytes]]:
-    """Name, line of the header, and characters without blanks, of one sequence after the other."""
+def _records(
+    stream: BinaryIO, source: str | None, headers: list[str] | None = None
+) -> Iterator[tuple[str, int, bytes]]:
+    """Name, line of the header, and characters without blanks, of one sequence after the other. headers:
+    gets all of them."""
     name, begun, pieces = None, 0, list[bytes]()
     for number, line in enumerate(stream, 1):
         if number == 1:
@@ -172,12 +178,15 @@ def _records(stream: BinaryIO, source: str | None) -> Iterator[tuple[str, int, b
             continue
         if name is not None:
             yield name, begun, _joined(pieces)
-        words = line[1:].decode("utf-8", "replace").split(None, 1)
+        header = line[1:].decode("utf-8", "replace")
+        words = header.split(None, 1)
         if not words:
             raise InputError(
                 "the header has no name", file=source, line=number, hint="Write the name after '>'."
             )
         name, begun, pieces = words[0], number, []
+        if headers is not None:
+            headers.append(header)
     if name is not None:
         yield name, begun, _joined(pieces)
 

@@ -136,6 +136,58 @@ def test_what_speaks_against_a_rate_is_told(folder):
     assert not any("slope" in line for line in dating_lines(given))
 
 
+def _many(folder, wrong: str, date: str) -> None:
+    """60 tips of a clock of 0.01 from 1990 on, but for one whose date is another."""
+    years = {f"t{k:02}": 1992 + k * 0.25 for k in range(60)}
+    tips = [f"{name}:{0.01 * (year - 1990) + 1e-4 * (k % 3)}" for k, (name, year) in enumerate(years.items())]
+    (folder / "m.nwk").write_text(f"({','.join(tips)});\n")
+    lines = [f"{name}\t{date if name == wrong else format(year, '.3f')}\n" for name, year in years.items()]
+    (folder / "m.tsv").write_text("".join(lines))
+
+
+def test_tips_off_the_clock_are_named_and_can_be_left_out(folder):
+    usual = DateSettings(DatedTreeOptions("m.nwk", dates=DateOptions("m.tsv")), DatingSettings(replicates=0))
+    _many(folder, "none", "")
+    assert run_date(usual).outliers == ()
+    _many(folder, "t05", "2009.5")
+    found = run_date(usual)
+    assert found.outliers == ("t05",) == tuple(found.to_json()["outliers"])
+    told = [line for line in dating_lines(found) if "off the clock" in line]
+    assert len(told) == 1 and "'t05'" in told[0] and "--without" in told[0]
+    given = run_date(replace(usual, dating=DatingSettings(replicates=0, rate=0.01)))
+    assert given.outliers == ("t05",) and any("off the clock" in line for line in dating_lines(given))
+    told = called("date", "m.nwk", "--dates", "m.tsv", "--without", "T05", "--json", "-", "--intervals", "0")
+    record = json.loads(told.stdout)
+    assert record["outliers"] == [] and record["rate"] == pytest.approx(0.01, rel=0.02)
+    assert "t05" not in record["dated_tree"] and "t06" in record["dated_tree"]
+
+
+def test_a_wide_date_that_holds_the_clock_s_is_no_outlier(folder):
+    """t00 is of 1992; half a century around it has its middle far from there."""
+    _many(folder, "t00", "[1980:2030]")
+    data = DatedTreeOptions("m.nwk", dates=DateOptions("m.tsv"))
+    found = run_date(DateSettings(data, DatingSettings(replicates=0)))
+    assert found.regression is not None and found.regression.outliers[found.regression.tree.taxa.index("t00")]
+    assert found.outliers == ()
+
+
+def test_tips_are_left_out_before_a_tree_is_made(folder):
+    rows = {"a": "ACGTACGTAA", "b": "ACGTACGTTT", "c": "ACGTACGAAA", "d": "ACGAACCTAA", "e": "TCGAACCTAC"}
+    (folder / "x.fa").write_text("".join(f">{name}\n{row * 20}\n" for name, row in rows.items()))
+    kept = read_dated_tree(
+        DatedTreeOptions(alignment="x.fa", dates=DateOptions("d.tsv", undated="unknown"), without=("E",))
+    )
+    assert kept.tree.taxa == kept.dates.names == ("a", "b", "c", "d")
+    for tree, names, told in (
+        ("t.nwk", ("z",), "no tip 'z'"),
+        (None, ("z",), "no taxon 'z'"),
+        ("t.nwk", ("a", "b", "c", "d"), "fewer than two tips"),
+    ):
+        options = DatedTreeOptions(tree, alignment="x.fa", dates=DateOptions("d.tsv"), without=names)
+        with pytest.raises(InputError, match=told):
+            read_dated_tree(options)
+
+
 def test_dates_that_are_not_known_are_estimated(folder):
     (folder / "d.tsv").write_text("a\t2000\nb\t?\nc\t2002\nd\t[1999:2003]\ne\t2005\n")
     with pytest.raises(InputError) as error:

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from phloem.analysis.draw import DrawTreeSettings, run_draw
+from phloem.analysis.draw import DrawTreeSettings, run_draw, year_of
 from phloem.errors import InputError
 from phloem.plot.drawing import DrawSettings
 
@@ -79,3 +79,12 @@ def test_what_does_not_fit_into_memory_is_not_drawn(beast, tmp_path, monkeypatch
     assert ".svg" in str(told.value.hint) and not (tmp_path / "x.png").exists()
     run_draw(DrawTreeSettings(beast, str(tmp_path / "x.svg")))
     assert run_draw(DrawTreeSettings(beast, width=100))
+
+
+def test_the_latest_tip_is_of_a_day_or_a_year():
+    assert year_of("2022-09-26") == pytest.approx(2022 + 268 / 365)
+    assert year_of("2007.63") == 2007.63 and year_of("2007") == 2007.0 and year_of("-500") == -500.0
+    for wrong in ("2022-09", "2022-09-XX", "?", "26/09/2022", "soon", "2007±1", "1e400"):
+        with pytest.raises(InputError) as error:
+            year_of(wrong)
+        assert error.value.hint

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +22,9 @@ from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.io.alignment import write_fasta, write_phylip
 from phloem.io.genomes import genomes_of
+from phloem.io.newick import parse_newick
 from phloem.io.trees import read_trees
+from phloem.tree.splits import robinson_foulds
 
 
 @pytest.fixture
@@ -44,6 +48,8 @@ def test_files_and_record(folder):
     assert text.startswith("[branch labels, in percent: SPRTA]\n")
     tree = next(iter(read_trees("o.tree")))
     assert sum(label is not None for label in tree.labels) == len(result.found.supports)
+    shown = [float(label) for label in result.found.tree.labels if label is not None]
+    assert shown == pytest.approx(100 * result.found.supports, abs=0.51) and len(set(shown)) > 3
     assert "engine of differences" in (folder / "o.report").read_text()
     assert sorted(p.name for p in folder.glob("o.*")) == ["o.json", "o.model", "o.report", "o.tree"]
     again = run_ml(MlSettings("x.phy", engine="differences", prefix="p", model="@o.model"))
@@ -111,6 +117,46 @@ def test_new_genomes_join_a_tree(folder):
     with pytest.raises(InputError, match="is on the tree and not in the alignment") as caught:
         run_ml(MlSettings("few.fa", engine="differences", prefix="other", tree="alone.tree"))
     assert caught.value.file == "alone.tree"
+
+
+def shares_by_split(prefix: str) -> dict[frozenset[str], float]:
+    """Of every branch that has one in the record, where they stand as the labels do in the tree's text."""
+    record = json.loads(Path(f"{prefix}.json").read_text())
+    shares, labels = record["supports"]["SPRTA"], re.findall(r"\)([0-9.e+-]+)", record["tree"])
+    assert [float(label) for label in labels] == pytest.approx([100 * share for share in shares], abs=0.51)
+    places = iter(range(len(labels)))
+    (tree,) = parse_newick(re.sub(r"\)[0-9.e+-]+", lambda _: f"){next(places)}", record["tree"]))
+    found: dict[frozenset[str], float] = {}
+    for x, place in enumerate(tree.labels):
+        if place is not None:
+            below = [x]
+            for node in below:
+                below += [int(child) for child in tree.children(node)]
+            side = {tree.taxa[node] for node in below if node < tree.n_tips}
+            split = side if min(tree.taxa) not in side else set(tree.taxa) - side
+            found[frozenset(split)] = shares[int(place)]
+    return found
+
+
+def test_an_outgroup_changes_where_the_tree_begins_and_nothing_else(folder):
+    taxa = outbreak(30, 3)[0].taxa
+    plain = run_ml(MlSettings("x.fa", engine="differences", sprta=True, prefix="o", model="HKY+F"))
+    for names in (taxa[7], f"{taxa[3]},{taxa[21]}"):
+        settings = MlSettings(
+            "x.fa", engine="differences", sprta=True, prefix="h", model="HKY+F", outgroup=names,
+            picture="h.svg", redo=True,
+        )  # fmt: skip
+        hung = run_ml(settings)
+        assert hung.found.log_likelihood == plain.found.log_likelihood
+        one, other = next(iter(read_trees("o.tree"))), next(iter(read_trees("h.tree")))
+        assert robinson_foulds(one, other) == 0
+        top = [other.taxa[x] for x in other.children(other.n_nodes - 1) if x < other.n_tips]
+        assert names.split(",")[0] in top
+        assert shares_by_split("h") == pytest.approx(shares_by_split("o"))
+        assert settings.files["h.svg"].endswith("from its outgroup")
+    assert any("is no group of this tree" in warning for warning in hung.warnings)
+    with pytest.raises(InputError, match="no taxon 'nobody'"):
+        run_ml(MlSettings("x.fa", engine="differences", prefix="n", outgroup="nobody"))
 
 
 def test_genes_have_no_engine(folder):

@@ -145,6 +145,22 @@ def test_an_age_that_is_taken_for_a_date_is_told(files):
         shifted(files, "reproductive_number=1900")
 
 
+def test_a_cutoff_that_is_a_year_by_its_looks_is_told(files):
+    def grid(cutoff: float):
+        settings = TimeTreeSettings(
+            str(files / "a.fasta"), dates=DateOptions(date_delimiter="|", date_field=1), model="JC",
+            tree=TreeModel(prior="skygrid", pieces=3, options={"cutoff": cutoff}),
+        )  # fmt: skip
+        return time_input(settings)
+
+    with pytest.warns(InputWarning, match=r"--cutoff 2000.5 is an age, .* of the year 2000.5 it is 2.5"):
+        grid(2000.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grid(2.5)
+        grid(900.0)
+
+
 def test_cells_are_of_the_dates_and_not_of_a_wide_density_of_the_origin(files):
     settings = TimeTreeSettings(
         str(files / "a.fasta"), dates=DateOptions(date_delimiter="|", date_field=1), model="JC",

@@ -27,6 +27,22 @@ def test_columns(text, expected):
     assert (parse_sites(text, 9, CHARSETS) + 1).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    "text, expected",
+    [("not 1, 3-5", [2, 6, 7, 8, 9]), ("NOT one", [4, 5, 6, 7, 8, 9]), (" not 1-9\\2,", [2, 4, 6, 8])],
+)
+def test_all_other_columns(text, expected):
+    assert (parse_sites(text, 9, CHARSETS) + 1).tolist() == expected
+
+
+@pytest.mark.parametrize("text", ["not", "not ", "not all", "not 1-9", "not 10", "1 not 2", "not x"])
+def test_bad_columns_of_all_others(text):
+    with pytest.raises(InputError) as error:
+        parse_sites(text, 9, CHARSETS)
+    assert error.value.hint
+    assert parse_sites("not 1", 9, {"not": "5"}).tolist() == [0, 4]  # a set of that name comes first
+
+
 def test_many_sets_of_sets():
     doubling = {f"s{i}": f"s{i + 1} s{i + 1}" for i in range(45)} | {"s45": "3"}
     assert parse_sites("s0", 9, doubling).tolist() == [2]

@@ -16,6 +16,7 @@ from phloem.tree.tree import node_heights, tip_heights
 
 INF = np.inf
 MARCH = (2020 + 60 / 366, 2020 + 91 / 366)
+MARCH_2021 = 2021 + 59 / 365, 2021 + 90 / 365
 
 
 @pytest.mark.parametrize(
@@ -242,6 +243,70 @@ def test_names_that_do_not_match():
     with pytest.raises(InputError) as error:
         dates_from_table("a\t1\nb\t?\n", ["a", "b"])
     assert (error.value.line, error.value.taxon) == (2, "b")
+
+
+METADATA = (
+    "strain\tgisaid_epi_isl\tgenbank_accession\tdate\tdate_submitted\r\n"
+    "A/x/1/2021\tEPI_1\t?\t2021-03-15\t2021-05-01\r\n"
+    "A/x/2/2021\tEPI_2\tOM2.1\t2021-03-XX\t2021-05-02\r\n"
+    "A/x/3/2021\tEPI_3\t?\t2021-XX-XX\t2021-05-03\r\n"
+    "A/x/4/2021\tEPI_4\tOM4.1\t2021-04-15\t2021-05-04\r\n"
+)
+
+
+@pytest.mark.parametrize("taxa", [("A/x/2/2021", "A/x/4/2021"), ("EPI_2", "EPI_4"), ("OM2.1", "OM4.1")])
+def test_the_column_that_holds_the_names_is_taken_whatever_it_is_called(taxa):
+    """Accessions that two lines lack are of no taxon of the data, and no error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # of dates of no taxon
+        dates = dates_from_table(METADATA, taxa)
+        assert dates.lower.tolist() == pytest.approx([MARCH_2021[0], 2021 + 104 / 365])
+        if taxa[0].startswith("OM"):
+            asked = dates_from_table(METADATA, taxa, DateReading(name_column="genbank_accession"))
+            assert asked.lower.tolist() == dates.lower.tolist()
+    with pytest.raises(InputError, match="have no date") as error:
+        dates_from_table(METADATA, (*taxa, "nobody"))
+    assert error.value.taxon == "nobody"
+    with pytest.raises(InputError, match="have no date"):
+        dates_from_table(METADATA, taxa, DateReading(name_column="date_submitted"))
+
+
+def test_two_dates_of_a_taxon_of_the_data_are_an_error_still():
+    twice = METADATA + METADATA.splitlines(keepends=True)[2]
+    for taxa in (("A/x/2/2021",), ("a/x/2/2021",), None):
+        with pytest.raises(InputError, match="two dates, the first in line 3"):
+            dates_from_table(twice, taxa)
+
+
+def test_ages_of_patients_are_no_ages_of_samples():
+    """The column 'age' alone is of samples; beside dates of another name it may be of patients."""
+    rows = [("a", "2020-03-01", "71"), ("b", "2020-03-02", "8"), ("c", "2020-03-03", "35")]
+
+    def table(date: str, age: str = "age") -> str:
+        return "\n".join("\t".join(row) for row in [("strain", date, age), *rows])
+
+    for head in ("date_of_collection", "Date received", "specimen.date"):
+        with pytest.raises(InputError, match="ages may be in 'age', or their dates in") as error:
+            dates_from_table(table(head))
+        assert error.value.line == 1 and "--date-column" in error.value.hint
+        asked = dates_from_table(table(head), reading=DateReading(date_column=head))
+        assert asked.calendar and asked.lower[0] == pytest.approx(MARCH[0])
+        ages = dates_from_table(table(head), reading=DateReading(date_column="age"))
+        assert ages.lower.tolist() == [-71.0, -8.0, -35.0]
+    for head in ("Collection.Date", "Collection Date", "date"):
+        assert dates_from_table(table(head)).lower[0] == pytest.approx(MARCH[0])
+    assert dates_from_table(table("note", "age")).lower.tolist() == [-71.0, -8.0, -35.0]
+
+
+def test_dates_of_submission_alone_are_told():
+    lines = [line.split("\t") for line in METADATA.splitlines()]
+    without = "\n".join("\t".join((fields[0], fields[4])) for fields in lines)
+    with pytest.warns(InputWarning, match="'date_submitted', which says when sequences came to a database"):
+        dates_from_table(without)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dates_from_table(METADATA)
+        dates_from_table(without, reading=DateReading(date_column="date_submitted"))
 
 
 def test_a_field_without_a_delimiter_stands_between_any_of_the_usual():

@@ -12,7 +12,7 @@ import numpy as np
 
 from phloem.data.genomes import Genomes
 from phloem.differences.engine import Engine
-from phloem.differences.trees import take, tree_of
+from phloem.differences.trees import take, tree_of, with_supports
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
 from phloem.inference.ml.differences_state import DifferencesResult, DifferencesState, Round
@@ -267,14 +267,15 @@ class _Search:
             converged = abs(self._value - before) < max(_FITTED, _SHARE * abs(before))
             if converged:
                 break
-        labels, shares = None, None
-        if self._settings.supports:
-            labels, shares = self._supports()
+        nodes, shares = self._supports() if self._settings.supports else (np.zeros(0, np.int64), None)
         steps = way_down(self.engine.tree)
         assert state.first is not None
         free = self._model.free
         counted = sum(p.size - 1 if p.elements else 1 for p in self._model.parameters if p.counted)
-        tree = tree_of(self._genomes, self._order, self.engine.tree, steps, labels)
+        places = {int(x): str(k) for k, x in enumerate(nodes)}  # the tree has an order of its own
+        tree = tree_of(self._genomes, self._order, self.engine.tree, steps, places)
+        if shares is not None:
+            tree, shares = with_supports(tree, shares)
         return DifferencesResult(
             tree,
             self._value,
@@ -288,8 +289,9 @@ class _Search:
             self.engine.entries,
         )
 
-    def _supports(self) -> tuple[dict[int, str], np.ndarray]:
-        """SPRTA-like: of every branch with a length, how probable it is that its subtree hangs there."""
+    def _supports(self) -> tuple[np.ndarray, np.ndarray]:
+        """SPRTA-like: of every inner branch with a length, its node, and how probable it is that its subtree
+        hangs there."""
         nodes = self._movable()
         nodes = nodes[nodes >= self.engine.tips]
         share = np.zeros(0)
@@ -299,7 +301,7 @@ class _Search:
             done = min(k + _BATCH, len(nodes))
             self._told(Doing("supports", done // _BATCH, -(-len(nodes) // _BATCH), "", "about"), self._value)
         share = np.concatenate(parts) if parts else share
-        return {int(x): f"{100 * s:.3g}" for x, s in zip(nodes, share)}, share
+        return nodes, share
 
     # Numbers of the model.
 

@@ -1,0 +1,58 @@
+"""Trees with fewer tips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.tree.build import suppress_unary
+from phloem.tree.match import folded, likely_name
+from phloem.tree.reroot import unroot
+from phloem.tree.tree import Tree
+
+
+def without_tips(tree: Tree, names: Sequence[str], file: str | None = None) -> Tree:
+    """The tree without some tips: nodes that keep one child go, and their two lengths are one.
+
+    names: blanks and case as in NEXUS. A rooted tree stays rooted, at the common ancestor of the tips that
+    are left, and an unrooted one unrooted. file: the tree's. Raises InputError for a name that no tip has,
+    and where fewer than two tips are left.
+    """
+    if not names:
+        return tree
+    gone = np.zeros(tree.n_nodes, bool)
+    gone[[_tip(tree, name, file) for name in names]] = True
+    if tree.n_tips - int(gone.sum()) < 2:
+        hint = "Leave fewer out."
+        raise InputError("fewer than two tips are left of the tree", file=file, hint=hint)
+    left = np.diff(tree.child_offsets)
+    for x in range(tree.n_nodes - 1):
+        gone[x] |= x >= tree.n_tips and left[x] == 0
+        left[tree.parent[x]] -= gone[x]
+    keep = np.flatnonzero(~gone)
+    number = np.full(tree.n_nodes, -1, np.int64)
+    number[keep] = np.arange(len(keep))
+    parent = tree.parent[keep]
+    fewer = replace(
+        tree,
+        taxa=tuple(taxon for taxon, out in zip(tree.taxa, gone.tolist()) if not out),
+        parent=np.where(parent < 0, -1, number[parent]).astype(np.int32),
+        lengths=tree.lengths[keep],
+        labels=None if tree.labels is None else tuple(tree.labels[x] for x in keep.tolist()),
+        annotations={int(number[x]): notes for x, notes in tree.annotations.items() if number[x] >= 0},
+    )
+    fewer = suppress_unary(fewer)
+    fewer = replace(fewer, lengths=np.append(fewer.lengths[:-1], 0.0))  # above the new root is nothing
+    return fewer if tree.rooted else unroot(fewer)
+
+
+def _tip(tree: Tree, name: str, file: str | None) -> int:
+    for tip, taxon in enumerate(tree.taxa):
+        if folded(taxon) == folded(name):
+            return tip
+    near = likely_name(name, tree.taxa)
+    hint = f"Did you mean '{near}'?" if near else "Check its spelling."
+    raise InputError(f"there is no tip '{name}' to leave out", file=file, hint=hint)
