@@ -75,13 +75,11 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
     @cache
     def seconds(n: int) -> float:
         """Of a generation of n chains."""
-        plan = ChainPlan(1, n, chains.expected_generations)
-        advice = advise_chains(problems, plan, min(there.threads, n), [None] * len(problems))
-        return advice.gpu_seconds if there.gpu else advice.cpu_seconds
+        return _generation(problems, chains.expected_generations, there.gpu, n, there.threads)
 
     useful = useful_ranks(n_chains, -(-size // n_runs), seconds, swap)
     beside, why, most = 1, DEAR_SWAPS, size // (n_runs * n_chains)
-    n_cells = sum(cells_of_chain(problem, there.gpu) for problem in problems)
+    n_cells = _all_cells(problems, there.gpu)
     if useful == n_chains:
         why = there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
         if there.whole is None and most > 1:
@@ -98,6 +96,15 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
     return Division(size, useful, beside, given, slowest + swap * shared, why, bool(there.speeds))
 
 
+def _generation(
+    problems: Sequence[Problem], generations: int, on_gpu: bool, n: int = 1, threads: int = 1
+) -> float:
+    """Seconds that one of n chains is forecast to take."""
+    plan = ChainPlan(1, n, generations)
+    advice = advise_chains(problems, plan, min(threads, n), [None] * len(problems))
+    return advice.gpu_seconds if on_gpu else advice.cpu_seconds
+
+
 FEW_LEFT = "too few for another part of every chain"
 RUNS_FIRST = "too few for another part of every run"
 
@@ -106,11 +113,9 @@ def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Proce
     """Of `phloem time`, where a run's chains stay together, in threads; where its columns are divided, one
     chain is asked of after the other. problems: of every part of the data."""
     n_runs, n_chains, most = chains.n_runs, chains.n_chains, there.size // chains.n_runs
-    none, plan = [None] * len(problems), ChainPlan(1, 1, chains.expected_generations)
-    advice = advise_chains(problems, plan, 1, none)
-    each = advice.gpu_seconds if there.gpu else advice.cpu_seconds
+    each = _generation(problems, chains.expected_generations, there.gpu)
     in_threads = -(-n_chains // min(there.threads, n_chains)) * each
-    n_cells = sum(cells_of_chain(problem, there.gpu) for problem in problems)
+    n_cells = _all_cells(problems, there.gpu)
     beside, why = 1, there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
     if there.whole is None and most > 1:
         beside = useful_columns(n_cells, most, 1, each, there.message)
@@ -143,10 +148,8 @@ def gpus_of_use(problems: Sequence[Problem], chains: ChainSettings) -> tuple[int
     together = chains.n_runs * chains.n_chains
     if chains.gpus <= together:
         return chains.gpus, ""
-    n_cells = sum(cells_of_chain(problem, on_device=True) for problem in problems)
-    plan, most = ChainPlan(1, 1, chains.expected_generations), chains.gpus // together
-    each = advise_chains(problems, plan, 1, [None] * len(problems)).gpu_seconds
-    a_chain = useful_columns(n_cells, most, 1, each, 0.0)
+    most, each = chains.gpus // together, _generation(problems, chains.expected_generations, on_gpu=True)
+    a_chain = useful_columns(_all_cells(problems, on_device=True), most, 1, each, 0.0)
     why = "there are no more chains, and columns of each are too few for another"
     if 1 < a_chain == most:
         why = FEW_LEFT
@@ -167,6 +170,10 @@ def chain_bytes(problem: Problem) -> int:
     p, one = problem, np.zeros(problem.n_categories, np.int64)
     whole = Part(p.tip_codes, p.state_sets, p.pattern_weights, p.ascertained, one, one)
     return sum(map(cell_bytes, column_ranges(whole, 0)))
+
+
+def _all_cells(problems: Sequence[Problem], on_device: bool) -> int:
+    return sum(cells_of_chain(problem, on_device) for problem in problems)
 
 
 def cells_of_chain(problem: Problem, on_device: bool) -> int:

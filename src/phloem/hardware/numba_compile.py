@@ -109,9 +109,7 @@ class _Dispatcher(CPUDispatcher):
         super().__init__(function, targetoptions=options, pipeline_class=self.compiler)
 
     def compile(self, sig: Any) -> Any:
-        with (
-            global_compiler_lock
-        ):  # else a second thread, which finds the place taken, compiles what lies there
+        with global_compiler_lock:  # else a second thread finds the place taken, and compiles what lies there
             place, self._place = self._place, None
             if place is not None:
                 cache_on_disk(self, place)

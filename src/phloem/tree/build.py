@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -150,19 +151,24 @@ def suppress_unary(tree: Tree, rootedness: Literal["by degree"] | None = None) -
         if above >= 0 and unary[above]:
             parent[x] = parent[above]
             lengths[x] += lengths[above]
-    keep = np.flatnonzero(~unary)
-    number = np.full(tree.n_nodes, -1, np.int64)
-    number[keep] = np.arange(len(keep))
-    kept_parent = np.where(parent[keep] < 0, -1, number[parent[keep]])
-    kept_lengths = lengths[keep]
-    kept_lengths[-1] = 0.0 if np.isnan(kept_lengths[-1]) else kept_lengths[-1]
-    rooted = tree.rooted if rootedness is None else int((kept_parent == len(keep) - 1).sum()) <= 2
-    return Tree(
-        taxa=tree.taxa,
-        parent=kept_parent.astype(np.int32),
-        lengths=kept_lengths,
-        labels=None if tree.labels is None else tuple(tree.labels[x] for x in keep.tolist()),
-        annotations={int(number[x]): tree.annotations[x] for x in tree.annotations if number[x] >= 0},
-        rooted=rooted,
-        name=tree.name,
+    kept = only_nodes(replace(tree, parent=parent, lengths=lengths), ~unary)
+    own = kept.lengths
+    own[-1] = 0.0 if np.isnan(own[-1]) else own[-1]
+    rooted = tree.rooted if rootedness is None else int((kept.parent == kept.n_nodes - 1).sum()) <= 2
+    return replace(kept, rooted=rooted)
+
+
+def only_nodes(tree: Tree, keep: np.ndarray) -> Tree:
+    """Some nodes of a tree, with what belongs to them. keep: (N,) bool; parents of those that are kept are
+    kept, too, in tree.parent, which may name them in another order than a Tree's."""
+    number = np.cumsum(keep) - 1
+    kept = np.flatnonzero(keep).tolist()
+    parent = tree.parent[keep]
+    return replace(
+        tree,
+        taxa=tuple(tree.taxa[x] for x in kept if x < tree.n_tips),
+        parent=np.where(parent < 0, -1, number[parent]).astype(np.int32),
+        lengths=tree.lengths[keep],
+        labels=None if tree.labels is None else tuple(tree.labels[x] for x in kept),
+        annotations={int(number[x]): values for x, values in tree.annotations.items() if keep[x]},
     )

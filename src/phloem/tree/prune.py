@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.tree.build import suppress_unary
+from phloem.tree.build import only_nodes, suppress_unary
 from phloem.tree.match import folded, likely_name
 from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
@@ -32,19 +32,7 @@ def without_tips(tree: Tree, names: Sequence[str], file: str | None = None) -> T
     for x in range(tree.n_nodes - 1):
         gone[x] |= x >= tree.n_tips and left[x] == 0
         left[tree.parent[x]] -= gone[x]
-    keep = np.flatnonzero(~gone)
-    number = np.full(tree.n_nodes, -1, np.int64)
-    number[keep] = np.arange(len(keep))
-    parent = tree.parent[keep]
-    fewer = replace(
-        tree,
-        taxa=tuple(taxon for taxon, out in zip(tree.taxa, gone.tolist()) if not out),
-        parent=np.where(parent < 0, -1, number[parent]).astype(np.int32),
-        lengths=tree.lengths[keep],
-        labels=None if tree.labels is None else tuple(tree.labels[x] for x in keep.tolist()),
-        annotations={int(number[x]): notes for x, notes in tree.annotations.items() if number[x] >= 0},
-    )
-    fewer = suppress_unary(fewer)
+    fewer = suppress_unary(only_nodes(tree, ~gone))
     fewer = replace(fewer, lengths=np.append(fewer.lengths[:-1], 0.0))  # above the new root is nothing
     return fewer if tree.rooted else unroot(fewer)
 

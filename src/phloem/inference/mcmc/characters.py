@@ -76,10 +76,9 @@ def _joined(cells: Sequence[Part]) -> Part:
 def parsimony_room(cells: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
     """Characters of all parts that parsimony can tell trees by; none unless wanted. States that no character
     tells apart (those of a hidden process) are one."""
-    parts = whole_parts(cells)
-    n_tips, blocks, price, planes, first = len(parts[0].tip_codes), [], [], [], 0
+    n_tips, blocks, price, planes, first = len(cells[0].tip_codes), [], [], [], 0
     singles, copies_of, n_sites = np.zeros(2 * n_tips - 1, np.int64), [], 0.0
-    for part in parts if wanted else ():
+    for part in whole_parts(cells) if wanted else ():
         sets = np.unique(np.asarray(part.state_sets, bool), axis=1)
         sets = sets[:, sets.any(0)]
         seen = ~part.unobservable

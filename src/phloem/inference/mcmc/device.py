@@ -218,30 +218,31 @@ def _first_models(scratch: ChainScratch, group: Group, run: tuple) -> dict[tuple
     """The models of the parts here, by chain and part; what the compiled loop makes of them is in the slot
     that is not in use."""
     from phloem.inference.mcmc.compiled.model import set_model
-    from phloem.inference.mcmc.compiled.run_device import leads
 
     cells, structure, data, state = run
     found = {}
     for h in range(group.first, group.end):
-        for cell, part in enumerate(data.part_of.tolist()):
-            if leads(data.part_of, cell):
-                values = state.values[h, state.slot[h]]
-                found[h, part] = structure.site_model(part, values)
-                cells.set_model(h, cell, int(cells.cells[h][cell].slot[0]), found[h, part])
-                if data.recipes.rows[part, KIND] == COMPILED:
-                    set_model(
-                        data.recipes, part, values, data.numbers[h, cell], data.addresses[h, cell], scratch
-                    )
+        for part, cell in _leading(data):
+            values = state.values[h, state.slot[h]]
+            found[h, part] = structure.site_model(part, values)
+            cells.set_model(h, cell, int(cells.cells[h][cell].slot[0]), found[h, part])
+            if data.recipes.rows[part, KIND] == COMPILED:
+                own = data.numbers[h, cell], data.addresses[h, cell]
+                set_model(data.recipes, part, values, *own, scratch)
     return found
+
+
+def _leading(data: ChainData) -> list[tuple[int, int]]:
+    """The parts here, and the first cell of each: the others share its model."""
+    parts, first = np.unique(data.part_of, return_index=True)
+    return list(zip(parts.tolist(), first.tolist()))
 
 
 def _flip(group: Group, data: ChainData, cells: Forest) -> None:
     """Models that the compiled loop has made are those in use from now on."""
-    from phloem.inference.mcmc.compiled.run_device import leads
-
     for h in range(group.first, group.end):
-        for cell, part in enumerate(data.part_of.tolist()):
-            if leads(data.part_of, cell) and data.recipes.rows[part, KIND] == COMPILED:
+        for part, cell in _leading(data):
+            if data.recipes.rows[part, KIND] == COMPILED:
                 slot = cells.cells[h][cell].slot
                 slot[0] = 1 - slot[0]
 

@@ -8,6 +8,7 @@ a proposal with the next one. Answers are by cells: of those that other processe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -122,21 +123,27 @@ class DeviceLikelihood:
 
     def _set_models(self, values: np.ndarray, others: np.ndarray) -> None:
         """Models that are others, and that only Python can make."""
+        wanted = [cell for cell in range(len(others)) if others[cell] and not self._compiled[cell]]
+        models = self._site_models(wanted, values)
         for forest, of in zip(self.forests, self._layouts):
             for k, cell in enumerate(of):
-                if others[cell] and not self._compiled[cell]:
-                    forest.set_model(k, self._site_model(cell, values))
+                if cell in models:
+                    forest.set_model(k, models[cell])
 
     def _start(self, lengths: np.ndarray, values: np.ndarray) -> None:
+        made = self._site_models(range(len(self._part_of)), values)
         for forest, of in zip(self.forests, self._layouts):
-            models = [self._site_model(cell, values) for cell in of]
+            models = [made[cell] for cell in of]
             forest.start(np.stack([lengths[[self._first_lengths(cell)]] for cell in of]), models)
             # the loop writes numbers only, in the same form
             forest.models[:] = [model for model in models for _ in range(2)]
         self._note_places()
 
-    def _site_model(self, cell: int, values: np.ndarray) -> SiteModel:
-        return self._model.engine.site_model(self._part_of[cell], self._model.engine_values(values))
+    def _site_models(self, cells: Sequence[int], values: np.ndarray) -> dict[int, SiteModel]:
+        """By cell, the same one for all of a part."""
+        numbers, parts = self._model.engine_values(values), {self._part_of[cell] for cell in cells}
+        made = {part: self._model.engine.site_model(part, numbers) for part in parts}
+        return {cell: made[self._part_of[cell]] for cell in cells}
 
     def _first_lengths(self, cell: int) -> int:
         return self._cells.forest.parts[cell].first_lengths

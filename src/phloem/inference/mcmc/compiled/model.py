@@ -239,6 +239,12 @@ def _rotate(a, v, p, q, n):
 
 
 @uncounted
+def leads(part_of, cell):
+    """Whether a cell is the first one of its part here: they share its model."""
+    return cell == 0 or part_of[cell - 1] != part_of[cell]
+
+
+@uncounted
 def model_differs(recipes, part, a, b):
     """Whether a partition's model reads a number in which a and b differ."""
     differs = False

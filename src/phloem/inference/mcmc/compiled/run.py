@@ -16,7 +16,7 @@ from phloem.density.terms.compiled.dispatch import log_prior
 from phloem.hardware.numba_compile import uncounted
 from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.jumps import note_proposal
-from phloem.inference.mcmc.compiled.model import model_differs, set_model
+from phloem.inference.mcmc.compiled.model import leads, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.compiled.undefined import is_defined, note
@@ -223,8 +223,8 @@ def _models_wait(data, state, h, scratch, refresh):
     old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
     for cell in range(data.numbers.shape[1]):
         part = data.part_of[cell]
-        if cell > 0 and data.part_of[cell - 1] == part:
-            continue  # the cells of a part share its model
+        if not leads(data.part_of, cell):
+            continue
         compiled = data.recipes.rows[part, KIND] == COMPILED
         differs = model_differs(data.recipes, part, old, new)
         if compiled and (differs or refresh):

@@ -22,7 +22,7 @@ import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.jumps import ALIKE, note_jump
-from phloem.inference.mcmc.compiled.model import model_differs, set_model
+from phloem.inference.mcmc.compiled.model import leads, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, judge, swap_chains, tune_move
@@ -265,12 +265,6 @@ def write_change(data, state, shared, scratch, row, numbers):
             write_model(own, addresses, shared.fields[cell], change, k)
         else:
             shared.waits[h] = 1
-
-
-@uncounted
-def leads(part_of, cell):
-    """Whether a cell is the first one of its part here: they share its model."""
-    return cell == 0 or part_of[cell - 1] != part_of[cell]
 
 
 @uncounted

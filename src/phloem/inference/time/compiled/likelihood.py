@@ -9,9 +9,8 @@ from typing import NamedTuple
 from phloem.density.traits import FRESH, Lineage
 from phloem.density.traits import SLOPES as TRAIT_SLOPES
 from phloem.hardware.numba_compile import uncounted
-from phloem.inference.mcmc.compiled.model import model_differs, set_model
+from phloem.inference.mcmc.compiled.model import leads, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
-from phloem.inference.mcmc.compiled.run_device import leads
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.ancestors.sequences import TAKE, VALUE
@@ -78,8 +77,8 @@ def propose_model(data, state, scratch, everything):
             found = max(found, WRITTEN)
     for cell in range(data.part_of.shape[0]):
         part = data.part_of[cell]
-        if cell > 0 and data.part_of[cell - 1] == part:
-            continue  # the cells of a part share its model
+        if not leads(data.part_of, cell):
+            continue
         if data.recipes.rows[part, KIND] == COMPILED and is_other(data, scratch, part, everything):
             set_model(
                 data.recipes, part, scratch.engine[1], data.numbers[cell], data.addresses[cell], scratch
