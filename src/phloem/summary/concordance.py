@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import betainc, betaln
 
 from phloem.errors import InputError
-from phloem.tree.contract import contracted
 from phloem.tree.match import folded, likely_name, respelled, spellings
+from phloem.tree.prune import contracted
 from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
 

@@ -1,4 +1,4 @@
-"""Trees with fewer tips."""
+"""Trees with fewer tips, or fewer inner branches."""
 
 from __future__ import annotations
 
@@ -44,3 +44,18 @@ def _tip(tree: Tree, name: str, file: str | None) -> int:
     near = likely_name(name, tree.taxa)
     hint = f"Did you mean '{near}'?" if near else "Check its spelling."
     raise InputError(f"there is no tip '{name}' to leave out", file=file, hint=hint)
+
+
+def contracted(tree: Tree, shortest: float) -> tuple[Tree, int]:
+    """The tree without the inner branches whose length is below shortest, in its own unit, and how many these
+    were. Their labels and annotations go with them; no other length grows. A branch without a length given
+    stays."""
+    keep = np.ones(tree.n_nodes, bool)
+    keep[tree.n_tips : -1] = ~(tree.lengths[tree.n_tips : -1] < shortest)
+    if keep.all():
+        return tree, 0
+    above = tree.parent.copy()
+    for x in range(tree.n_nodes - 2, -1, -1):  # parents come after their children
+        if not keep[above[x]]:
+            above[x] = above[above[x]]
+    return only_nodes(replace(tree, parent=above), keep), int((~keep).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.io.trees import newick_text, parse_trees
-from phloem.tree.contract import contracted
+from phloem.tree.prune import contracted
 from phloem.tree.splits import tree_splits
 
 TEXT = "(a:0,b:1,(((c:1,d:2)80:0,e:1)70:1e-9,(f:1,(g:1,h:1)x:0.5)60:0.2)50);"
