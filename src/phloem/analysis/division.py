@@ -55,7 +55,8 @@ class Division:
 @dataclass(frozen=True)
 class Processes:
     """What a division depends on beside data and chains. size: how many there are; threads: of each; message:
-    seconds in which all tell each other some numbers; gpu: chains are evaluated there. whole: why the columns
+    seconds in which all tell each other some numbers; gpu: chains are evaluated there, the cells of each by one
+    thread. whole: why the columns
     of a chain stay together at any size, as a clause. speeds: of each, beside this one's, nothing where they
     are alike."""
 
@@ -79,15 +80,15 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
 
     useful = useful_ranks(n_chains, -(-size // n_runs), seconds, swap)
     beside, why, most = 1, DEAR_SWAPS, size // (n_runs * n_chains)
-    n_cells = _all_cells(problems, there.gpu)
+    n_cells, at_once = _all_cells(problems, there.gpu), 1 if there.gpu else there.threads
     if useful == n_chains:
         why = there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
         if there.whole is None and most > 1:
-            beside = useful_columns(n_cells, most, there.threads, seconds(1), there.message)
+            beside = useful_columns(n_cells, most, at_once, seconds(1), there.message)
     speeds = group_speeds(there.speeds, beside)
     given = shares(n_runs, n_chains, size // beside, useful, speeds)
     if beside > 1:
-        slowest = columns_seconds(n_cells, beside, there.threads, seconds(1), there.message)
+        slowest = columns_seconds(n_cells, beside, at_once, seconds(1), there.message)
         why = why if beside < most else FEW_LEFT
     else:
         busy = [(share, speed) for share, speed in zip(given, speeds or [1.0] * size) if share.chains]

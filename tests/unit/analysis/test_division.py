@@ -89,6 +89,8 @@ def test_gpus_beyond_the_chains_have_columns_of_each_where_these_are_many(proble
     two = replace(ONE, n_chains=2)
     found = divide(problems, two, Processes(5, 1, 0.0, gpu=True))
     assert (found.ranks_a_run, found.ranks_a_chain, found.busy) == (2, 2, 4)
+    threads = divide(problems, two, Processes(5, 16, 0.0, gpu=True))  # those of the host prepare, at most
+    assert (threads.ranks_a_chain, threads.seconds) == (2, found.seconds)
     dated = divide_dated(problems, TimeSettings(n_runs=1), Processes(4, 1, 0.0, gpu=True))
     assert dated.ranks_a_chain == 4
     hidden = replace(problems[0], ascertained=np.arange(problems[0].tip_codes.shape[1]) < 1)

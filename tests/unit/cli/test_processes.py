@@ -70,6 +70,22 @@ def test_processes_of_pytorch_write_what_one_does(alone, tmp_path):
     assert re.search(r"by\s+gloo", done.stdout)
 
 
+@needs_torch
+def test_options_are_none_of_the_launcher(monkeypatch):
+    """`--start` is the beginning of two of its options."""
+    from torch.distributed.run import parse_args
+
+    from phloem.hardware.torch_ranks import become_launcher
+
+    found: list[list[str]] = []
+    monkeypatch.setattr(os, "execve", lambda path, command, environment: found.append(command))
+    own = ["time", "x.fasta", "--start", "random", "--devices", "0,1"]
+    become_launcher(2, own)
+    read = parse_args(found[0][3:])
+    assert read.nproc_per_node == "2" and read.training_script == sys.executable
+    assert read.training_script_args == ["-m", "phloem", *own]
+
+
 @needs_mpi
 def test_a_killed_process_ends_all_and_another_number_goes_on(alone, tmp_path):
     longer = [*COMMAND, "--burn-in", "0", "--prefix", "x", "--generations", "200000"]  # no tuning

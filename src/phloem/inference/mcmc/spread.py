@@ -105,7 +105,8 @@ HARDLY = 1.05  # times as long as with more processes, which are better used els
 
 def useful_columns(n_cells: int, most: int, threads: int, seconds: float, message: float) -> int:
     """Among how many ranks the cells of a chain are best divided: the fewest that take hardly longer than
-    any other number. seconds: of a generation of a chain on one thread; message: that asking each other takes
+    any other number. threads: that evaluate cells at the same time, of each rank; one where a GPU does.
+    seconds: of a generation of a chain on one thread; message: that asking each other takes
     a generation."""
     sizes = range(1, min(most, n_cells) + 1)
     times = [columns_seconds(n_cells, k, threads, seconds, message) for k in sizes]
