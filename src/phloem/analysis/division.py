@@ -55,10 +55,9 @@ class Division:
 @dataclass(frozen=True)
 class Processes:
     """What a division depends on beside data and chains. size: how many there are; threads: of each; message:
-    seconds in which all tell each other some numbers; gpu: chains are evaluated there, the cells of each by one
-    thread. whole: why the columns
-    of a chain stay together at any size, as a clause. speeds: of each, beside this one's, nothing where they
-    are alike."""
+    seconds in which all tell each other some numbers; gpu: chains are evaluated there, and the cells of each
+    by one thread. whole: why the columns of a chain stay together at any size, as a clause. speeds: of each,
+    beside this one's, nothing where they are alike."""
 
     size: int
     threads: int
