@@ -72,10 +72,11 @@ class TorchTalk:
 
 def become_launcher(n_processes: int, arguments: Sequence[str]) -> NoReturn:
     """Replace this process by PyTorch's launcher, of so many processes of phloem on this host."""
+    # After "--" none of phloem's options is read as one of the launcher's (`--start`).
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes),
         "--no-python", "--", sys.executable, "-m", "phloem", *arguments,
-    ]  # fmt: skip; after "--" none of phloem's options is read as one of the launcher's (`--start`)
+    ]  # fmt: skip
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, command, {"OMP_NUM_THREADS": "1", **os.environ})  # else the launcher warns
