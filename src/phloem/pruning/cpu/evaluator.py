@@ -30,7 +30,7 @@ from phloem.pruning.cpu.records import (
 )
 from phloem.pruning.cpu.regions import ColumnStore, MessageStore, State, proposed_state, two_dimensional
 from phloem.pruning.cpu.root import root_gradient, set_root_row, total_log_likelihood
-from phloem.pruning.cpu.schedule import Team, column_tasks, in_blocks, site_tasks, with_matrices
+from phloem.pruning.cpu.schedule import Team, column_tasks, downward, in_blocks, site_tasks, with_matrices
 from phloem.pruning.cpu.site_derivatives import (
     batch_size,
     run_sites,
@@ -216,7 +216,8 @@ class CpuEvaluator:
         self._messages.grow_down()
         tasks = self._known_tasks("down", state.topology)
         if tasks is None:
-            tasks = in_blocks(self._column_tasks(np.arange(n_nodes)[::-1], nodes.size), shape.blocks)
+            order = downward(nodes.left, nodes.right)
+            tasks = in_blocks(self._column_tasks(order, nodes.size), shape.blocks)
             self._tasks["down"] = state.topology, tasks
         entries = (len(tasks) if keep_adjoint else self._team.threads) * shape.matrix
         if len(self._adjoint) < entries:

@@ -12,6 +12,7 @@ from phloem.pruning.cpu.lanes import (
     any_below,
     entry,
     high_twice,
+    joined,
     larger_of_halves,
     load,
     low_twice,
@@ -53,28 +54,6 @@ def store_four(array, at, x, lanes):
 def multiply_four(x, y):
     """x ∘ y"""
     return multiply(x[0], y[0]), multiply(x[1], y[1]), multiply(x[2], y[2]), multiply(x[3], y[3])
-
-
-@uncounted(forceinline=True)
-def add_scaled_four(total, x, factor):
-    """total + x · factor, factor one vector"""
-    return (
-        multiply_add(x[0], factor, total[0]),
-        multiply_add(x[1], factor, total[1]),
-        multiply_add(x[2], factor, total[2]),
-        multiply_add(x[3], factor, total[3]),
-    )
-
-
-@uncounted(forceinline=True)
-def add_product_four(total, x, y):
-    """total + x ∘ y"""
-    return (
-        multiply_add(x[0], y[0], total[0]),
-        multiply_add(x[1], y[1], total[1]),
-        multiply_add(x[2], y[2], total[2]),
-        multiply_add(x[3], y[3], total[3]),
-    )
 
 
 @uncounted(forceinline=True)
@@ -208,15 +187,18 @@ def rescale_four(values, at, exponents, e, lanes, smallest):
 
 
 @uncounted(forceinline=True)
-def collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes):
-    """u = Σ of q_parent ∘ m_sibling over the parent's columns in one class."""
-    width, zero = 4 * len(lanes), zeros(values, lanes)
-    u = (zero, zero, zero, zero)
-    for j in range(first, last):
-        f = (above + order[j]) * width
-        g = (sibling_row + sibling[j]) * width
-        u = add_product_four(u, load_four(q, f, lanes), load_four(values, g, lanes))
-    return u
+def collect_four(first, last, rows, order, sibling, q, values, wide):
+    """u = Σ of q_parent ∘ m_sibling over the parent's columns in one class, which has one at least: states 0
+    and 1, then 2 and 3. rows: the first of the parent and of the sibling."""
+    two = len(wide)
+    f, g = (rows[0] + entry(order, first)) * 2 * two, (rows[1] + entry(sibling, first)) * 2 * two
+    upper = multiply(load(q, f, wide), load(values, g, wide))
+    lower = multiply(load(q, f + two, wide), load(values, g + two, wide))
+    for j in range(first + 1, last):
+        f, g = (rows[0] + entry(order, j)) * 2 * two, (rows[1] + entry(sibling, j)) * 2 * two
+        upper = multiply_add(load(q, f, wide), load(values, g, wide), upper)
+        lower = multiply_add(load(q, f + two, wide), load(values, g + two, wide), lower)
+    return upper, lower
 
 
 @uncounted
@@ -226,18 +208,21 @@ def tip_down_four(x, block, sweep, outer, rows):
     nodes, columns, messages, _, sets, shape = sweep
     q, adjoint, adjoint_at = outer.q, outer.sums, outer.at
     lanes, n, values = shape.lanes, len(shape.lanes), messages.values[block]
+    wide, two = lanes + lanes, 2 * n
     order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
     row = columns.start[nodes.columns_at[x]]
-    zero = zeros(values, lanes)
-    for state in range(4):
-        store_four(adjoint, adjoint_at + state * 4 * n, (zero, zero, zero, zero), lanes)
+    for part in range(8):
+        store(adjoint, adjoint_at + part * two, zeros(values, wide))
     for k in range(nodes.size[x]):
         first, last = parent_row + columns.first[row + k], parent_row + columns.first[row + k + 1]
-        u = collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes)
+        if first == last:  # a code that no pattern has
+            continue
+        upper, lower = collect_four(first, last, (above, sibling_row), order, sibling, q, values, wide)
         code = columns.left[row + k]
         for s in range(sets.first[code], sets.first[code + 1]):
             at = adjoint_at + sets.states[s] * 4 * n
-            store_four(adjoint, at, add_four(load_four(adjoint, at, lanes), u), lanes)
+            store(adjoint, at, add(load(adjoint, at, wide), upper))
+            store(adjoint, at + two, add(load(adjoint, at + two, wide), lower))
 
 
 @uncounted
@@ -245,8 +230,9 @@ def node_down_four(x, begin, end, block, sweep, outer, scratch):
     """q = Pᵀ u of the classes begin:end of an internal node, the parent's rows read and x's written, and the
     sum over them of p uᵀ or m uᵀ: records.Outer."""
     nodes, columns, messages, _, _, shape = sweep
-    q, down, matrix, with_partials = outer.q, outer.turned, outer.turned_at, outer.with_partials
+    q, with_partials = outer.q, outer.with_partials
     lanes, n, values = shape.lanes, len(shape.lanes), messages.values[block]
+    wide, two, width = lanes + lanes, 2 * n, 4 * n
     order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
@@ -254,29 +240,62 @@ def node_down_four(x, begin, end, block, sweep, outer, scratch):
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     rescaled = messages.rescaled[block, nodes.messages_at[x]] != 0
     factors = scratch.rows
-    zero = zeros(values, lanes)
-    a0 = a1 = a2 = a3 = (zero, zero, zero, zero)
+    # Pᵀ, and the sums, stay in registers where there are enough: states 0 and 1 in a vector, 2 and 3 in one
+    (t00, t01), (t10, t11) = turned_pair(outer, 0, lanes), turned_pair(outer, 1, lanes)
+    (t20, t21), (t30, t31) = turned_pair(outer, 2, lanes), turned_pair(outer, 3, lanes)
+    a00 = a01 = a10 = a11 = a20 = a21 = a30 = a31 = zeros(values, wide)
     for k in range(begin, end):
-        first, last = parent_row + columns.first[row + k], parent_row + columns.first[row + k + 1]
-        u = collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes)
-        y = transposed_product_four(down, matrix, u, lanes)
-        p = load_four(values, (out + k) * 4 * n, lanes)
-        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
-        if with_partials:
-            p = multiply_four(load_four(values, a * 4 * n, lanes), load_four(values, b * 4 * n, lanes))
-        if rescaled:
-            shift_factors(messages.exponents[block], (out + k) * n, a * n, b * n, n, factors)
-            f, g = load(factors, 0, lanes), load(factors, n, lanes)
-            y = scale_four(scale_four(y, f), g)
+        first = parent_row + entry(columns.first, row + k)
+        last = parent_row + entry(columns.first, row + k + 1)
+        u, v = collect_four(first, last, (above, sibling_row), order, sibling, q, values, wide)
+        x0, x1, x2, x3 = low_twice(u), high_twice(u), low_twice(v), high_twice(v)
+        upper = multiply_add(t10, x1, multiply(t00, x0))
+        lower = multiply_add(t11, x1, multiply(t01, x0))
+        upper = multiply_add(t30, x3, multiply_add(t20, x2, upper))
+        lower = multiply_add(t31, x3, multiply_add(t21, x2, lower))
+        at = (out + k) * width
+        p, r = load(values, at, wide), load(values, at + two, wide)
+        if with_partials or rescaled:
+            a, b = left_row + entry(columns.left, row + k), right_row + entry(columns.right, row + k)
             if with_partials:
-                p = scale_four(scale_four(p, f), g)
-        store_four(q, (out + k) * 4 * n, y, lanes)
-        a0, a1 = add_scaled_four(a0, u, p[0]), add_scaled_four(a1, u, p[1])
-        a2, a3 = add_scaled_four(a2, u, p[2]), add_scaled_four(a3, u, p[3])
-    store_four(outer.sums, outer.at, a0, lanes)
-    store_four(outer.sums, outer.at + 4 * n, a1, lanes)
-    store_four(outer.sums, outer.at + 8 * n, a2, lanes)
-    store_four(outer.sums, outer.at + 12 * n, a3, lanes)
+                p = multiply(load(values, a * width, wide), load(values, b * width, wide))
+                r = multiply(load(values, a * width + two, wide), load(values, b * width + two, wide))
+            if rescaled:
+                shift_factors(messages.exponents[block], (out + k) * n, a * n, b * n, n, factors)
+                f, g = load(factors, 0, lanes), load(factors, n, lanes)
+                f, g = joined(f, f), joined(g, g)
+                upper, lower = multiply(multiply(upper, f), g), multiply(multiply(lower, f), g)
+                if with_partials:
+                    p, r = multiply(multiply(p, f), g), multiply(multiply(r, f), g)
+        store(q, at, upper)
+        store(q, at + two, lower)
+        y0, y1, y2, y3 = low_twice(p), high_twice(p), low_twice(r), high_twice(r)
+        a00, a01 = multiply_add(u, y0, a00), multiply_add(v, y0, a01)
+        a10, a11 = multiply_add(u, y1, a10), multiply_add(v, y1, a11)
+        a20, a21 = multiply_add(u, y2, a20), multiply_add(v, y2, a21)
+        a30, a31 = multiply_add(u, y3, a30), multiply_add(v, y3, a31)
+    store_pair(outer, 0, a00, a01, two)
+    store_pair(outer, 1, a10, a11, two)
+    store_pair(outer, 2, a20, a21, two)
+    store_pair(outer, 3, a30, a31, two)
+
+
+@uncounted(forceinline=True)
+def turned_pair(outer, i, lanes):
+    """What state i of u adds to states 0 and 1 of Pᵀ u, and to 2 and 3."""
+    n = len(lanes)
+    at = outer.turned_at + i * n
+    return (
+        joined(load(outer.turned, at, lanes), load(outer.turned, at + 4 * n, lanes)),
+        joined(load(outer.turned, at + 8 * n, lanes), load(outer.turned, at + 12 * n, lanes)),
+    )
+
+
+@uncounted(forceinline=True)
+def store_pair(outer, j, upper, lower, two):
+    """Row j of the sums, whose states 0 and 1 are in upper."""
+    store(outer.sums, outer.at + j * 2 * two, upper)
+    store(outer.sums, outer.at + j * 2 * two + two, lower)
 
 
 @uncounted

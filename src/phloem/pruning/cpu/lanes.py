@@ -260,6 +260,19 @@ low_twice, high_twice = _half(True), _half(False)
 
 
 @intrinsic
+def joined(typing_context, a, b):
+    """A vector of the lanes of a, then those of b"""
+    result = Lanes(a.dtype, 2 * a.count)
+
+    def generate(context, builder, signature, arguments):
+        n = a.count
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * n), list(range(2 * n)))
+        return builder.shuffle_vector(*arguments, mask)
+
+    return result(a, b), generate
+
+
+@intrinsic
 def larger_of_halves(typing_context, value):
     """The larger of lane i and lane i + half, in both halves (no NaN expected)"""
 

@@ -195,6 +195,21 @@ def finish(done, index, amount):
     fetch_add(done, index, amount)
 
 
+def downward(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """All nodes from the root on, both children of a node one after the other: what lies above them, which
+    both read, is in the cache then. The child that came last is gone on with.
+
+    left, right: (N,) children, -1 at tips; the root is the last node.
+    """
+    children = np.sort(np.stack([left, right], 1), 1).tolist()  # tips have lower numbers
+    order, waiting = [len(left) - 1], [len(left) - 1]
+    while waiting:
+        pair = children[waiting.pop()]
+        order += pair
+        waiting += [x for x in pair if children[x][0] >= 0]
+    return np.array(order)
+
+
 def column_tasks(order: np.ndarray, size: np.ndarray, n_tips: int, smallest: int) -> np.ndarray:
     """(n, 4) int64 tasks for the nodes in order, in block 0; a tip is one task, a node at most MOST_RANGES.
 
