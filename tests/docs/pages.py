@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EVERY_PAGE = sorted([ROOT / "README.md", ROOT / "examples" / "README.md", *(ROOT / "docs").rglob("*.md")])
 # How phloem was made: figures and commands of the machines and programs that they were made with.
-ABOUT = {"architecture", "gpu", "kernels", "performance", "theory", "validation"}
+ABOUT = {"architecture", "experiments", "gpu", "kernels", "performance", "theory", "validation"}
 TO_FOLLOW = [p for p in EVERY_PAGE if p.stem not in ABOUT and p.parent.name != "decisions"]
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\S*)[^\n]*\n(?P<text>.*?)^(?P=indent)```", re.M | re.S)
 SHELL = ("", "bash", "sh", "console")

@@ -75,3 +75,20 @@ def test_the_site_is_built_and_every_link_leads_somewhere(tmp_path):
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     (tmp_path / "docs" / "page.md").write_text("[nowhere](no-such-page.md)\n")  # the control
     assert built(tmp_path, tmp_path / "again").returncode != 0
+
+
+def rows_without_a_section(text: str) -> list[str]:
+    """Rows of the first table that do not lead to a section of their own page."""
+    table = text.partition("## At a glance\n")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
+    return [row for row in rows[1:] if not re.match(r"\| \[[^]]+\]\(#[\w-]+\)", row)]
+
+
+def test_figures_are_found_at_a_glance():
+    """The current figures are a page that can be read; how they came about is in docs/experiments.md."""
+    text = (ROOT / "docs" / "performance.md").read_text()
+    assert text.count("\n| [") > 20
+    assert rows_without_a_section(text) == []
+    assert len(text.splitlines()) <= 500
+    control = text.replace("| [genes](#partitions-and-genes)", "| genes")
+    assert len(rows_without_a_section(control)) == 1

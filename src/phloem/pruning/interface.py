@@ -156,7 +156,7 @@ class Evaluator(Protocol):
 
 FLOAT32_STATES = 32
 """On a CPU single precision pays from here on: half the time of a gradient of codons. With 20 states it gains
-nothing, and with four it takes twice as long: columns must be rescaled much earlier (docs/performance.md)."""
+nothing, and with four it takes twice as long: columns must be rescaled much earlier (docs/experiments.md)."""
 
 
 def refuse_slow_precision(problem: Problem) -> None:

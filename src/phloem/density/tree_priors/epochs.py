@@ -41,7 +41,7 @@ from phloem.hardware.numba_compile import uncounted
 BY_RATES, OF_EPIDEMIC, OF_SPECIES = range(3)
 """What the three numbers of an epoch are: λ, μ, ψ; R, δ, s (an epidemic's); d, a, s (of species)."""
 RAMP = 0.01
-"""Half of how long a shift takes for the slopes, as a share of the epoch before it (docs/performance.md)."""
+"""Half of how long a shift takes for the slopes, as a share of the epoch before it (docs/experiments.md)."""
 RHO, ENDS, FORM, ROOTED, DIVERSE, CONDITION, EPOCHS, FIRST = range(8)
 """Of settings: ρ; the probability that a sample ends its lineage, FREE where it is x[-2]; the form; whether
 the density is one given the root's age, or of a process that began x[-1] above it;

@@ -31,7 +31,7 @@ from phloem.inference.mcmc.stones import Ladder, ladder_of
 Start = Literal["random", "lsd"]
 FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "laplace": (Laplace, 2), "loguniform": (LogUniform, 2)}
 CTMC = "ctmc"
-SWAP_EVERY = 20  # moves, between which Python has its turn (docs/performance.md)
+SWAP_EVERY = 20  # moves, between which Python has its turn (docs/experiments.md)
 
 
 _FIXED = re.compile(r"\s*fixed\(([^()]*)\)\s*")  # an age

@@ -25,7 +25,7 @@ from phloem.pruning.cpu.storage import int64_at
 LARGEST = 2.0**12  # squared jump that counts: sums of whole units stay below 2^53
 ALIKE = 1  # work of a proposal on a device, where one costs what another does
 
-# Work in nanoseconds, roughly, of a core with AVX-512 (docs/performance.md): of a generation; of a cell; of a
+# Work in nanoseconds, roughly, of a core with AVX-512 (docs/experiments.md): of a generation; of a cell; of a
 # node, a branch and a pattern in it; of a word of characters; of a taxon whose splits are weighed; and of a
 # product, of columns and of matrices.
 GENERATION, CELL, NODE, BRANCH, SITE, WORD, WEIGHED = 1500, 300, 40, 60, 8, 2, 50
