@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import columns_of
 from phloem.data.patterns import SitePatterns, site_patterns
-from phloem.data.translation import columns_of_site
+from phloem.data.translation import columns_of_site, distances
 from phloem.density.parts import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -72,7 +72,8 @@ def make_parts(
             own = model_for_alignment(model, ordered) if isinstance(model, str) else model
             _require_one_length_class(own)
             patterns = site_patterns(ordered)
-            problem = engine_problem(patterns, own, layout.children, options.precision, options.repeats)
+            told = options.precision, options.repeats, distances(ordered)
+            problem = engine_problem(patterns, own, layout.children, *told)
         made.append(Part(name, ordered, patterns, own, problem))
     return tuple(made)
 

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from phloem.errors import ModelError
+from phloem.model.autocorrelated_rates import AutocorrelatedGammaRates
 from phloem.model.families import default_states
 from phloem.model.frequencies import CodonTable
 from phloem.model.mixture import Mixture
 from phloem.model.model import Model
 from phloem.model.model_string import Piece, split_model, with_piece_values
-from phloem.model.processes import Request, read_processes
+from phloem.model.processes import Processes, Request, read_processes
 from phloem.model.record import Parameter, simplex
 from phloem.model.site_rates import GammaCategories, SiteRates, UniformRate
 from phloem.model.substitution import Term
@@ -57,6 +58,8 @@ def parse_model(
     terms = (*processes.mixture.terms, *others)
     parameters = [*processes.parameters, *_other_values(others, by_role)]
     order = [p.name for t in terms for p in t.parameters]
+    if isinstance(site_rates.categories, AutocorrelatedGammaRates):
+        _check_along_sites(processes, by_role, bool(unseen))
     if processes.fused:
         _check_fused(processes.mixture, site_rates, by_role["rate categories"])
     model = Model(
@@ -153,6 +156,23 @@ def _check_fused(mixture: Mixture, site_rates: SiteRates, piece: Piece) -> None:
             f"*{piece.name} ties {c} categories to {n} process(es)",
             column=piece.column,
             hint=f"Give {n} categories, or write +{piece.name}: every process then has all of them.",
+        )
+
+
+def _check_along_sites(processes: Processes, by_role: Mapping[str, Piece], ascertained: bool) -> None:
+    """ModelError for what rates that are correlated along the sites do not go together with."""
+    piece, beside = by_role["rate categories"], ""
+    if "invariable sites" in by_role:
+        beside = "+I: invariable sites have no place among its classes"
+    elif ascertained:
+        beside = "+ASC, since sites that were left out would stand between the others"
+    elif "hidden classes" in by_role or processes.fused or processes.mixture.n_processes > 1:
+        beside = "several processes or hidden classes"
+    if beside:
+        raise ModelError(
+            f"+{piece.name} cannot be combined with {beside}",
+            column=piece.column,
+            hint=f"Write +{piece.name[1:]} for rates independent among sites, or leave the other out.",
         )
 
 
