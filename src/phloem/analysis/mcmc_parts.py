@@ -85,6 +85,13 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
     if how.mrbayes and _ASC.search(_text_of(model_text, False)):
         found = _as_mrbayes(part, found)
     found = _some(part, found)
+    categories = roles(suffixes).get("rate categories")
+    if len(found) > 1 and categories is not None and categories.name.upper().startswith("AG"):
+        raise InputError(
+            f"characters of part '{part}' have several numbers of states: inside they are {len(found)} "
+            f"parts, and no neighbours as +{categories.name} has them",
+            hint="Say --character-states all, which gives all of them the largest number, or write +G.",
+        )
     return [replace(found[0], name=part)] if len(found) == 1 else found
 
 

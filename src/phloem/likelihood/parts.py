@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import columns_of
 from phloem.data.patterns import SitePatterns, site_patterns
-from phloem.data.translation import columns_of_site, distances
+from phloem.data.translation import columns_of_site
 from phloem.density.parts import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.problem import engine_problem, site_distances
 from phloem.model.model import Model
 from phloem.pruning.grid import Engine, OnRanks
 from phloem.pruning.interface import Problem
@@ -72,7 +72,7 @@ def make_parts(
             own = model_for_alignment(model, ordered) if isinstance(model, str) else model
             _require_one_length_class(own)
             patterns = site_patterns(ordered)
-            told = options.precision, options.repeats, distances(ordered)
+            told = options.precision, options.repeats, site_distances(own, ordered)
             problem = engine_problem(patterns, own, layout.children, *told)
         made.append(Part(name, ordered, patterns, own, problem))
     return tuple(made)

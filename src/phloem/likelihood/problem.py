@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.data.patterns import SitePatterns
+from phloem.data.translation import distances
 from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.model.model import Model
@@ -89,8 +91,8 @@ def engine_problem(
 ) -> Problem:
     """The fixed part of a likelihood. Patterns come first, in their order; unobservable ones follow.
 
-    distance: (L,) of every site from the one before it (data.patterns.distances), from those who evaluate
-    models under which neighbours depend on each other; for others these models are a ModelError.
+    distance: site_distances, from those who evaluate models under which neighbours depend on each other; for
+    others these models are a ModelError.
 
     A state of the model shows one state of the alphabet (observed_state; several show the same one under
     covarion and other Markov-modulated models), so a character allows every model state that shows one of its
@@ -123,6 +125,11 @@ def engine_problem(
         repeats=repeats,
         order=order,
     )
+
+
+def site_distances(model: Model, alignment: Alignment) -> np.ndarray | None:
+    """(L,) of every site from the one before it, where neighbours depend on each other."""
+    return None if model.along_sites is None else distances(alignment)
 
 
 def refuse_along_sites(model: Model, what: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from phloem.data.alignment import Alignment, taxa_with_data
 from phloem.data.patterns import site_patterns
-from phloem.data.translation import distances
 from phloem.density.parameterisation import BlockValues, Parameterisation, PartGradient
 from phloem.density.parts import Linkage, PartModel
 from phloem.errors import InputError, NumericalError, in_file, require_type
@@ -21,6 +20,7 @@ from phloem.likelihood.problem import (
     refuse_along_sites,
     require_finite,
     require_possible,
+    site_distances,
 )
 from phloem.likelihood.site_posteriors import site_categories
 from phloem.likelihood.state import Branches, State, by_element, initial_state
@@ -71,7 +71,7 @@ class TreeLikelihood:
         self._patterns = site_patterns(alignment)
         layout = tree_layout(tree, alignment.taxa, multifurcations)
         with in_file(alignment.source):
-            told = precision, repeats, distances(alignment)
+            told = precision, repeats, site_distances(self.model, alignment)
             self._problem = engine_problem(self._patterns, self.model, layout.children, *told)
         self._asked = engine, threads
         made: tuple[Selection, Evaluator] = chosen(engine, self._problem, threads)

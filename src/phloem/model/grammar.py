@@ -47,7 +47,7 @@ def parse_model(
     data = FrequencyData(empirical_frequencies, codon_position_counts)
     request = _request(datatype, n_states, states, codon_table, data, gamma)
     head, *suffixes = split_model(text)
-    processes, by_role = read_processes(head, roles(suffixes), request)
+    processes, by_role = read_processes(head, given := roles(suffixes), request)
     site_rates = _site_rates(by_role, request)
     root = _root_term(by_role, request)
     unseen, asc = _unseen(processes.ascertained, by_role.get("ascertainment"), request)
@@ -58,8 +58,9 @@ def parse_model(
     terms = (*processes.mixture.terms, *others)
     parameters = [*processes.parameters, *_other_values(others, by_role)]
     order = [p.name for t in terms for p in t.parameters]
-    if isinstance(site_rates.categories, AutocorrelatedGammaRates):
-        _check_along_sites(processes, by_role, bool(unseen))
+    rates = given.get("rate categories")
+    if rates and isinstance(rate_categories(rates, request.gamma), AutocorrelatedGammaRates):
+        _check_along_sites(rates, processes, given, bool(unseen), request)
     if processes.fused:
         _check_fused(processes.mixture, site_rates, by_role["rate categories"])
     model = Model(
@@ -159,15 +160,19 @@ def _check_fused(mixture: Mixture, site_rates: SiteRates, piece: Piece) -> None:
         )
 
 
-def _check_along_sites(processes: Processes, by_role: Mapping[str, Piece], ascertained: bool) -> None:
+def _check_along_sites(
+    piece: Piece, processes: Processes, given: Mapping[str, Piece], ascertained: bool, request: Request
+) -> None:
     """ModelError for what rates that are correlated along the sites do not go together with."""
-    piece, beside = by_role["rate categories"], ""
-    if "invariable sites" in by_role:
+    beside = ""
+    if "invariable sites" in given:
         beside = "+I: invariable sites have no place among its classes"
     elif ascertained:
         beside = "+ASC, since sites that were left out would stand between the others"
-    elif "hidden classes" in by_role or processes.fused or processes.mixture.n_processes > 1:
+    elif "hidden classes" in given or processes.mixture.n_processes > 1:
         beside = "several processes or hidden classes"
+    elif request.datatype == "doublet":
+        beside = "doublets, which have two places in the sequence each"
     if beside:
         raise ModelError(
             f"+{piece.name} cannot be combined with {beside}",

@@ -15,8 +15,8 @@ from phloem.pruning.site_order import (
     SiteOrder,
     SitesTogether,
     Together,
-    neighbour_powers,
     powers_adjoint,
+    powers_of,
 )
 
 
@@ -51,6 +51,7 @@ class AlongSites:
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
         self._proposed = None
+        powers_of(model, self._order)  # says that there are none, before anything is evaluated
         for inner, own in zip(self._inner, self._models(model)):
             inner.log_likelihood(lengths, own)
         self._accepted = model, self._together(model)
@@ -111,8 +112,6 @@ class AlongSites:
 
     def _models(self, model: SiteModel) -> list[SiteModel]:
         """Of every category on its own."""
-        if model.neighbours is None:
-            raise ModelError("sites have an order, and under this model they are independent")
         whole = replace(model, neighbours=None, weights=np.ones(1), process=np.zeros(1, np.int64))
         whole = replace(whole, length_class=np.zeros(1, np.int64))
         return [replace(whole, rates=model.rates[c : c + 1]) for c in range(len(self._inner))]
@@ -122,8 +121,7 @@ class AlongSites:
         return np.stack([inner.site_log_likelihoods() for inner in self._inner], axis=1)
 
     def _together(self, model: SiteModel) -> SitesTogether:
-        assert model.neighbours is not None
-        matrices = neighbour_powers(model.neighbours, self._order.distances)
+        matrices = powers_of(model, self._order)
         return self._sum(self._order, self._by_category(), model.weights, matrices)
 
     def _site_model_gradient(

@@ -95,6 +95,9 @@ def select_engine(
     return Selection("cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", make)
 
 
+ALONG_SITES = "rates that are correlated along the sites keep columns together"  # why, as a clause
+
+
 def require_cpu_for_order(requested: str) -> None:
     """DeviceError where a GPU is asked for what goes along the sites one after the other."""
     if requested == "gpu":

@@ -58,6 +58,13 @@ def neighbour_powers(neighbours: np.ndarray, distances: np.ndarray) -> np.ndarra
     return np.stack([np.linalg.matrix_power(neighbours, int(d)) for d in distances])
 
 
+def powers_of(model: SiteModel, order: SiteOrder) -> np.ndarray:
+    """neighbour_powers of a model; ModelError where its sites are independent."""
+    if model.neighbours is None:
+        raise ModelError("sites have an order, and under this model they are independent")
+    return neighbour_powers(model.neighbours, order.distances)
+
+
 def powers_adjoint(neighbours: np.ndarray, distances: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """(C, C) derivatives by neighbours from those by its powers (D, C, C)."""
     every = [_power_adjoint(neighbours, int(d), slope) for d, slope in zip(distances, slopes)]

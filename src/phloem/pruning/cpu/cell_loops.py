@@ -15,6 +15,7 @@ from numba.core import types
 from phloem.hardware.numba_compile import ByAddress, merged, uncounted
 from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, evaluate, propose, settle_cell
 from phloem.pruning.cpu.cell_down import gradient
+from phloem.pruning.cpu.cell_neighbours import propose_along
 from phloem.pruning.cpu.cell_records import CellNumbers, CellScratch, DownScratch, ForestTrees, ProposedTree
 from phloem.pruning.cpu.records import EigenScratch, Scratch
 from phloem.pruning.cpu.schedule import next_task
@@ -32,7 +33,7 @@ def _record(kind, *fields):
 
 _TREE = _record(ProposedTree, _I, _I, _I, _I, types.int64, types.uint8[::1], _FF, _FF)
 _KERNEL = _record(Scratch, _F, _F, _F, _F, _F, _I, _F, _F)
-_SCRATCH = _record(CellScratch, _KERNEL, _F, _I, _F, _F, _F, _I, _I, _II, _BOOL[::1])
+_SCRATCH = _record(CellScratch, _KERNEL, _F, _I, _F, _F, _F, _I, _I, _II, _BOOL[::1], _F, _F)
 _EIGEN = _record(EigenScratch, *[_F] * 8)
 _DOWN = _record(DownScratch, _I, _I, _FF, _II, _I, _F, _EIGEN)
 
@@ -49,6 +50,16 @@ def propose_four(numbers, addresses, tree, model_changed, everything, scratch):
 @uncounted
 def propose_any(numbers, addresses, tree, model_changed, everything, scratch):
     return propose(numbers, addresses, tree, model_changed, everything, ANY_STATES, scratch)
+
+
+@uncounted
+def propose_along_four(numbers, addresses, tree, model_changed, everything, scratch):
+    return propose_along(numbers, addresses, tree, model_changed, everything, FOUR_STATES, scratch)
+
+
+@uncounted
+def propose_along_any(numbers, addresses, tree, model_changed, everything, scratch):
+    return propose_along(numbers, addresses, tree, model_changed, everything, ANY_STATES, scratch)
 
 
 @uncounted
@@ -78,9 +89,14 @@ _MEANT = {
 }
 
 
-def address_of_code(column: int, four: bool) -> int:
-    """Of what a column of the table of numbers stands for, for cells of four states or of any others."""
+def address_of_code(column: int, four: bool, along: bool = False) -> int:
+    """Of what a column of the table of numbers stands for, for cells of four states or of any others; along:
+    whose sites depend on their neighbours. ValueError for what such cells do not know."""
     kind, for_four, for_any = _MEANT[column]
+    if along:
+        if column != PROPOSE:
+            raise ValueError("cells whose sites depend on their neighbours know proposals only")
+        for_four, for_any = propose_along_four, propose_along_any
     return kind.address(for_four if four else for_any)
 
 

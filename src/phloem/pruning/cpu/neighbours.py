@@ -59,6 +59,8 @@ def forwards(pattern, step, largest, relative, weights, matrices, forward, scale
                     here += forward[i - 1, a] * matrix[a, b]
             forward[i, b] = here * relative[p, b]
             norm += forward[i, b]
+        if not norm > 0.0:
+            return -math.inf
         for b in range(n):
             forward[i, b] /= norm
         scale[i] = norm

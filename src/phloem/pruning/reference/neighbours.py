@@ -19,7 +19,7 @@ def sites_together(
         f_i = (f_(i-1) T) ∘ m_i / s_i,  s_i such that f_i sums to 1,  log L = Σ log s_i + log max L_i,
     and backwards b_(i-1) = T (m_i ∘ b_i) / s_i; the posterior of c at site i is f_i[c] b_i[c], and
         d log L / d T[a, b] = Σ_i f_(i-1)[a] m_i[b] b_i[b] / s_i.
-    Where a site is impossible in all categories, log L is -inf and the others say nothing.
+    Where the sites are impossible together, log L is -inf and the others say nothing.
     """
     n_sites, n = len(order.pattern), by_category.shape[1]
     largest = by_category.max(axis=1)
@@ -31,6 +31,8 @@ def sites_together(
     for i in range(n_sites):
         here = relative[i] * (weights if i == 0 else forward[i - 1] @ matrices[order.step[i]])
         scale[i] = here.sum()
+        if not scale[i] > 0:
+            return SitesTogether(-np.inf, shares, pairs)
         forward[i] = here / scale[i]
     backward = np.ones(n)
     for i in range(n_sites - 1, -1, -1):
