@@ -68,7 +68,7 @@ def neighbours_of(rho: float, n: int) -> np.ndarray:
     """(n, n) symmetric, rows sum to 1; every entry is right to some 1e-15."""
     cumulated = np.zeros((n + 1, n + 1))
     cumulated[-1, 1:] = cumulated[1:, -1] = np.arange(1, n + 1) / n
-    edges = _edges(n)
+    edges = class_edges(n)
     cumulated[1:-1, 1:-1] = bivariate_normal(edges[:, None], edges, rho)
     shares = np.maximum(np.diff(np.diff(cumulated, axis=0), axis=1), 0.0)  # the smallest round to below 0
     return shares / shares.sum(1, keepdims=True)
@@ -77,7 +77,7 @@ def neighbours_of(rho: float, n: int) -> np.ndarray:
 def neighbours_slope(rho: float, n: int) -> np.ndarray:
     """(n, n) d neighbours_of / d rho. The bivariate normal integral's derivative by the correlation is its
     density (Plackett 1954, Biometrika 41:351)."""
-    density, edges = np.zeros((n + 1, n + 1)), _edges(n)
+    density, edges = np.zeros((n + 1, n + 1)), class_edges(n)
     a, b, rest = edges[:, None], edges, 1.0 - rho * rho
     exponent = -(a * a - 2.0 * rho * a * b + b * b) / (2.0 * rest)
     density[1:-1, 1:-1] = np.exp(exponent) / (2.0 * np.pi * np.sqrt(rest))
@@ -103,7 +103,7 @@ def _ratio(b: np.ndarray, a: np.ndarray, rho: float, root: float) -> np.ndarray:
         return np.where(a == 0, np.where(b < 0, -np.inf, np.inf), (b / a - rho) / root)
 
 
-def _edges(n: int) -> np.ndarray:
+def class_edges(n: int) -> np.ndarray:
     """(n - 1,) normal quantiles between n equally likely classes; that in the middle is 0 exactly."""
     edges = ndtri(np.arange(1, n) / n)
     if n % 2 == 0:

@@ -27,6 +27,7 @@ from phloem.inference.mcmc.records import (
     MATRIX,
     MORE_SHARES,
     RATE,
+    RHO,
     SHARES,
     Recipes,
 )
@@ -144,7 +145,7 @@ def recipes_of(structure: ChainModel) -> Recipes:
     rates, shares = structure.parameterisation.rates, structure.parameterisation.rate_shares
     ends = np.cumsum([_n_choices(_choice(structure, i)) for i in range(n_parts)])
     recipes = Recipes(
-        rows=np.full((n_parts, 10), -1, np.int64),
+        rows=np.full((n_parts, 11), -1, np.int64),
         reads=np.array([structure.reads(i) for i in range(n_parts)], np.uint8).reshape(n_parts, space.size),
         base=np.zeros((ends[-1], states, states)),
         share_of=np.zeros((n_parts, 2, states, states), np.int64),
@@ -177,8 +178,7 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
     free = {r.parameter.name: r for r in structure.parameterisation.readings[i] if r.block in space}
     shape, proportion = free.pop("alpha", free.pop("sigma", None)), free.pop("p_invariable", None)
     categories = model.site_rates.categories
-    if model.along_sites is not None:
-        return
+    rho = free.pop("rho", None)
     if any(p.name in free for p in categories.term.parameters):
         return
     if shape is not None and len(model.evaluate(model.start_values()).processes) > 1:
@@ -214,6 +214,8 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
         row[INVARIABLE] = space.place(proportion.block).start
     else:
         recipes.invariable[i] = fixed
+    if rho is not None:
+        row[RHO] = space.place(rho.block).start
     if structure.parameterisation.rates[i] >= 0:
         row[RATE] = space.place(PARTITION_RATES).start + structure.parameterisation.rates[i]
     recipes.rates[i, : len(rates)] = rates * (1 - fixed)

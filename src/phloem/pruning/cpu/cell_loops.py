@@ -17,11 +17,12 @@ from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, evaluate, propose, 
 from phloem.pruning.cpu.cell_down import gradient
 from phloem.pruning.cpu.cell_neighbours import propose_along
 from phloem.pruning.cpu.cell_records import CellNumbers, CellScratch, DownScratch, ForestTrees, ProposedTree
+from phloem.pruning.cpu.neighbour_matrices import set_neighbours
 from phloem.pruning.cpu.records import EigenScratch, Scratch
 from phloem.pruning.cpu.schedule import next_task
 
 # columns of the table of numbers behind those of CellNumbers
-PROPOSE, EVALUATE, GRADIENT = range(len(CellNumbers._fields), len(CellNumbers._fields) + 3)
+PROPOSE, EVALUATE, GRADIENT, CORRELATE = range(len(CellNumbers._fields), len(CellNumbers._fields) + 4)
 
 _I, _F, _II, _FF = types.int64[::1], types.float64[::1], types.int64[:, ::1], types.float64[:, ::1]
 _BOOL = types.boolean
@@ -39,7 +40,8 @@ _DOWN = _record(DownScratch, _I, _I, _FF, _II, _I, _F, _EIGEN)
 
 _value = ByAddress(_I, _I, _TREE, _BOOL, _BOOL, _SCRATCH)
 _slopes = ByAddress(_I, _I, _I, _TREE, types.int64, _BOOL, _SCRATCH, _DOWN)
-_call_value, _call_slopes = _value.call, _slopes.call
+_matrices = ByAddress(_I, _I, types.float64, _F)
+_call_value, _call_slopes, _call_matrices = _value.call, _slopes.call, _matrices.call
 
 
 @uncounted
@@ -89,14 +91,16 @@ _MEANT = {
 }
 
 
+_MEANT_ALONG = {
+    PROPOSE: (_value, propose_along_four, propose_along_any),
+    CORRELATE: (_matrices, set_neighbours, set_neighbours),
+}
+
+
 def address_of_code(column: int, four: bool, along: bool = False) -> int:
     """Of what a column of the table of numbers stands for, for cells of four states or of any others; along:
-    whose sites depend on their neighbours. ValueError for what such cells do not know."""
-    kind, for_four, for_any = _MEANT[column]
-    if along:
-        if column != PROPOSE:
-            raise ValueError("cells whose sites depend on their neighbours know proposals only")
-        for_four, for_any = propose_along_four, propose_along_any
+    whose sites depend on their neighbours. KeyError for what such cells do not know."""
+    kind, for_four, for_any = (_MEANT_ALONG if along else _MEANT)[column]
     return kind.address(for_four if four else for_any)
 
 
@@ -109,6 +113,13 @@ def propose_cell(numbers, addresses, tree, model_changed, everything, scratch):
     holds other numbers than the accepted one. everything: trust no cache (a start, a checkpoint).
     """
     return _call_value(numbers[PROPOSE], (numbers, addresses, tree, model_changed, everything, scratch))
+
+
+@merged
+def correlate_cell(numbers, addresses, rho, room):
+    """Write what a correlation of neighbours' rates says into the slot of a cell's model that is not in use.
+    room: CellScratch.along."""
+    return _call_matrices(numbers[CORRELATE], (numbers, addresses, rho, room))
 
 
 @merged

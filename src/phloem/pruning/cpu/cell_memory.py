@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from phloem.model.autocorrelated_rates import class_edges
 from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch, DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import table_entries
 from phloem.pruning.cpu.records import EigenScratch, Scratch, Shape
@@ -117,7 +118,7 @@ def cell_scratch(parts: Sequence[Part]) -> CellScratch:
         todo=np.empty((nodes, 2), np.int64),
         dirty=np.zeros(nodes, np.bool_),
         relative=np.empty(max((p.tip_codes.shape[1] * len(p.process) for p in along), default=0)),
-        along=np.empty(2 * categories),
+        along=np.empty(3 * (categories + 1) ** 2),
     )
 
 
@@ -235,6 +236,8 @@ def shared_arrays(part: Part) -> dict[str, np.ndarray]:
         "length_class": np.ascontiguousarray(part.length_class, np.int64),
         "site_pattern": np.array(() if part.order is None else part.order.pattern, np.int64),
         "site_step": np.array(() if part.order is None else part.order.step, np.int64),
+        "site_distances": np.array(() if part.order is None else part.order.distances, np.int64),
+        "class_edges": class_edges(len(part.process)),
     }
 
 

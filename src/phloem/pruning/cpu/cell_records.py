@@ -63,8 +63,8 @@ class CellArrays(NamedTuple):
 
     Shared by the chains of a partition: tip_codes (T, P) int32, rows of the state sets; set_first,
     set_states: records.StateSets; weights (P,); unobservable (P,) uint8; invariant_states (P · S,) uint8;
-    column_start, message_start (2N,) int64, the first row of every region; site_pattern, site_step (L,)
-    int64: site_order.SiteOrder.
+    column_start, message_start (2N,) int64, the first row of every region; site_pattern, site_step (L,),
+    site_distances (D,) int64: site_order.SiteOrder; class_edges (C - 1,): normal quantiles between classes.
     Of the cell: at (2, 3, N) int64: the region in use of every node's columns, messages and matrix, of the
     accepted state and of the proposal; size (2N,) int64 distinct columns of a region; version (2N,) int64 how
     often they were numbered; class_of (2N - 2T, P) int32, classes of all patterns in the regions of internal
@@ -110,6 +110,8 @@ class CellArrays(NamedTuple):
     site_log: np.ndarray
     site_pattern: np.ndarray
     site_step: np.ndarray
+    site_distances: np.ndarray
+    class_edges: np.ndarray
     neighbours: np.ndarray
 
 
@@ -157,8 +159,8 @@ class CellScratch(NamedTuple):
     """What one thread works in, as large as its largest cell needs. kernel: of the kernels; mantissa,
     site_log, site_weights (P,), power (P,) int64; tip (codes · width,): tip 0's message times what the root
     weighs it by; table: of number_pairs, and base (1,), what of it counts as empty; todo (N, 2) int64: nodes
-    to recompute, and whether their matrix is another; dirty (N,); relative (P · C,), along (2 · C,): where
-    neighbours depend on each other, likelihoods of categories, and what goes along the sites."""
+    to recompute, and whether their matrix is another; dirty (N,); relative (P · C,), along (3 (C + 1)²,):
+    where neighbours depend on each other, likelihoods of categories, and what goes along the sites."""
 
     kernel: Scratch
     mantissa: np.ndarray
@@ -214,8 +216,8 @@ MODEL_FIELDS = (
     AT, SIZE, VERSION, CLASS_OF, LEFT, RIGHT, VALUES, TAKEN, RESCALED, P, EIGENVALUES, EIGEN_RIGHT,
     EIGEN_LEFT, ROOT_FREQUENCIES, PROCESS, LENGTH_CLASS, RATES, CATEGORY_WEIGHTS, INVARIANT,
     INVARIANT_FREQUENCIES, SLOT, LOG_LIKELIHOOD, SITE_LOG,
-    SITE_PATTERN, SITE_STEP, NEIGHBOURS,
-) = range(34)  # fmt: skip
+    SITE_PATTERN, SITE_STEP, SITE_DISTANCES, CLASS_EDGES, NEIGHBOURS,
+) = range(36)  # fmt: skip
 
 # columns of the table of addresses of ways down, in the order of DownArrays
 (

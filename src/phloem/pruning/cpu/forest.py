@@ -21,8 +21,10 @@ from phloem.pruning.cpu.cell_branches import (
 )
 from phloem.pruning.cpu.cell_insertions import INSERTION_ENTRIES, insertion_sites
 from phloem.pruning.cpu.cell_loops import (
+    CORRELATE,
     EVALUATE,
     GRADIENT,
+    PROPOSE,
     Work,
     address_of_code,
     evaluate_cells,
@@ -105,7 +107,7 @@ class Forest:
                     own = chain[part.model_of]._asdict()
                     chain[i] = chain[i]._replace(**{name: own[name] for name in MODEL_FIELDS})
         self.part_of = np.cumsum([part.model_of < 0 for part in parts]) - 1
-        row = [[*cell_sizes(part, hangs), 0, 0, 0] for part in parts]
+        row = [[*cell_sizes(part, hangs), 0, 0, 0, 0] for part in parts]
         self.numbers = np.array([row] * n_chains, np.int64)
         self.addresses = np.array(
             [[[address_of(array) for array in cell] for cell in chain] for chain in self.cells], np.int64
@@ -337,6 +339,8 @@ class Forest:
         for column in columns:
             for four, along in product((True, False), repeat=2):
                 here = (self._four == four) & (self._along == along)
+                if column == PROPOSE and along and here.any():
+                    self.numbers[:, here, CORRELATE] = address_of_code(CORRELATE, four, along)
                 if here.any() and not self.numbers[0, here, column].all():
                     self.numbers[:, here, column] = address_of_code(column, four, along)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,13 +15,16 @@ from phloem.errors import DeviceError, InputError, NumericalError
 from phloem.inference.mcmc import cells
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.move_table import chosen_moves
-from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.recipes import observations, recipes_of
+from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.samples import draw
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.model.autocorrelated_rates import class_edges, neighbours_of
+from phloem.pruning.cpu.neighbour_matrices import matrix_power, neighbours
 from phloem.pruning.site_order import SiteOrder
 
 BOUND = 1e-9  # relative
@@ -67,7 +71,14 @@ def largest_difference(n_tips: int, asked: list[Asked], linkage=None, generation
 
 @pytest.mark.parametrize("n_tips", [3, 6, 30])
 @pytest.mark.parametrize(
-    "kind, model", [("dna", "GTR+FO+AG4"), ("binary", "MK+AG3"), ("dna", "JC+AG7{rho=0.9}")]
+    "kind, model",
+    [
+        ("dna", "GTR+FO+AG4"),
+        ("binary", "MK+AG3"),
+        ("dna", "JC+AG7{rho=0.9}"),
+        ("dna", "HKY+FO+AG4{0.5,-0.3}"),
+        ("dna", "JC+AG5{alpha=0.4}"),
+    ],
 )
 def test_walks(n_tips, kind, model):
     assert largest_difference(n_tips, [(kind, model, 60)]) < BOUND
@@ -137,6 +148,24 @@ def test_a_resumed_run_goes_on_bit_for_bit(tmp_path):
         one, other = ((tmp_path / f"{name}.run1.{kind}").read_text() for name in ("whole", "parts"))
         assert one == other
     assert "rho" in (tmp_path / "whole.run1.p").read_text().splitlines()[1].split("\t")
+
+
+def test_the_compiled_matrix_is_the_models():
+    for n, rho in product((2, 3, 4, 7, 16), (-0.9999, -0.7, 0.0, 1e-9, 0.3, 0.95, 0.99999)):
+        found, power, room = np.empty((n, n)), np.empty((n, n)), np.empty((n + 1, n + 1))
+        neighbours(rho, class_edges(n), room, found)
+        assert found == pytest.approx(neighbours_of(rho, n), abs=2e-14)
+        for k in (1, 2, 3, 100):
+            matrix_power(found, k, power, room, np.empty((n, n)))
+            assert power == pytest.approx(np.linalg.matrix_power(found, k), abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "model, kind",
+    [("HKY+FO+AG4", COMPILED), ("GTR+AG3", COMPILED), ("JC+FO+AG4", COMPILED), ("JC+AG2", COMPILED)],
+)
+def test_models_are_made_in_the_loop(model, kind):
+    assert recipes_of(made(5, [("dna", model, 40)])[0].structure).rows[0, KIND] == kind
 
 
 def test_what_chains_do_not_have_under_it():
