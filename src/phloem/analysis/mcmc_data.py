@@ -202,7 +202,7 @@ def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
 
 # The priors of an analysis in words, before it starts.
 
-_NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights"}
+_NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights", "rho"}
 
 
 def prior_text(structure: ChainModel, priors: Priors, fixed_topology: bool = False) -> str:
@@ -238,6 +238,8 @@ def prior_text(structure: ChainModel, priors: Priors, fixed_topology: bool = Fal
         parts.append(f"{_dirichlet(priors.frequency)} frequencies")
     if "alpha" in free:
         parts.append(f"exponential({priors.alpha_rate:g}) alpha")
+    if "rho" in free:
+        parts.append("uniform(-1,1) correlation of neighbours' rates")
     if "p_invariable" in free:
         parts.append("uniform proportion of invariable sites")
     if free & {"weights", "mixture_weights"}:

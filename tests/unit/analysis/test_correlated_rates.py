@@ -11,7 +11,7 @@ import pytest
 
 from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import McmcSettings, run_mcmc
-from phloem.analysis.mcmc_data import chain_input
+from phloem.analysis.mcmc_data import chain_input, prior_text
 from phloem.analysis.ml import run_ml
 from phloem.analysis.ml_settings import MlSettings
 from phloem.analysis.partitioned_likelihood import run_partitioned_likelihood
@@ -24,7 +24,7 @@ from phloem.data.alphabet import alphabet
 from phloem.data.recorded import only_of_kind
 from phloem.data.translation import distances
 from phloem.errors import DeviceError, InputError, ModelError
-from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.io.trees import read_trees
 from phloem.likelihood.simulation import evolved_states, simulate_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -163,6 +163,30 @@ def test_characters_that_are_cut_into_parts_are_no_neighbours(tmp_path):
     with pytest.raises(InputError, match="several numbers of states"):
         chain_input(asked)
     assert chain_input(replace(asked, character_states="all")).structure.along_sites
+
+
+def test_the_prior_is_told(files):
+    folder, _ = files
+    data = chain_input(McmcSettings(str(folder / "a.fasta"), model="JC+AG4"))
+    told = prior_text(data.structure, data.priors)
+    assert "uniform(-1,1) correlation of neighbours' rates" in told and "Dirichlet" not in told
+    given = chain_input(
+        McmcSettings(
+            str(folder / "a.fasta"),
+            model="JC+AG4",
+            chains=ChainSettings(priors=Priors(others=("rho=uniform(0,0.5)",))),
+        )
+    )
+    told = prior_text(given.structure, given.priors)
+    assert "rho=uniform(0,0.5)" in told and "uniform(-1,1)" not in told
+    with pytest.raises(InputError, match="takes another density"):
+        chain_input(
+            McmcSettings(
+                str(folder / "a.fasta"),
+                model="JC+AG4",
+                chains=ChainSettings(priors=Priors(others=("rho=exponential(1)",))),
+            )
+        )
 
 
 def test_a_forecast(files):
