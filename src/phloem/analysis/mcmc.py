@@ -293,7 +293,7 @@ def _whole_columns(chains: ChainSettings, data: ChainInput) -> str | None:
     if not chains.use_data:
         return "a prior has no columns to divide"
     if data.structure.along_sites:
-        return ALONG_SITES
+        return "rates that are correlated along the sites keep columns together"
     moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)
     if any(move.move.gradients for move in moves):
         return "columns are not divided where moves ask for gradients"

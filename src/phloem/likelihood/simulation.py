@@ -88,7 +88,8 @@ def evolved_like(
     left, drawn = np.arange(alignment.n_sites), 0
     while len(left):
         _require_seen(drawn, alignment.n_sites - len(left), alignment.n_sites, unseen)
-        states = evolved_states(tree, lengths, model, len(left), rng, distances(alignment)[left])
+        apart = None if model.neighbours is None else distances(alignment)
+        states = evolved_states(tree, lengths, model, len(left), rng, apart)
         codes[:, left] = shown[states[: tree.n_tips]]
         drawn += len(left)
         if not unseen:

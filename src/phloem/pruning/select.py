@@ -71,22 +71,23 @@ def select_engine(
     require_threads(threads)
     require_choice("engine", requested, ENGINES)
     require_choice("precision", problem.precision, PRECISIONS)
-    if problem.order is not None and requested in ("auto", "gpu"):
+    along = problem.order is not None
+    if along:
         require_cpu_for_order(requested)
-        requested = "cpu"
     if requested == "reference":
         return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
     if requested == "gpu":
         return _gpu(problem)
-    if requested == "auto" and threads is None and problem.precision == "float32" and gpu_is_here():
+    may_use_gpu = requested == "auto" and threads is None and not along and gpu_is_here()
+    if may_use_gpu and problem.precision == "float32":
         if problem.state_sets.shape[1] < FLOAT32_STATES:
             return _gpu(problem, "chosen: float32 is not offered on CPUs for few states")
     refuse_slow_precision(problem)
     chosen, why_threads = _choose_threads(problem, beside, threads)
     why = "asked for"
     if requested == "auto":
-        why = f"chosen: {why_not_gpu()}"
-        if threads is None and gpu_is_here():
+        why = f"chosen: {ALONG_SITES if along else why_not_gpu()}"
+        if may_use_gpu:
             use_gpu, reason = _compare(together or [problem], chosen)
             why = f"chosen: {reason}"
             if use_gpu:
@@ -95,7 +96,7 @@ def select_engine(
     return Selection("cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", make)
 
 
-ALONG_SITES = "rates that are correlated along the sites keep columns together"  # why, as a clause
+ALONG_SITES = "rates that are correlated along the sites are summed over there only"  # why, as a clause
 
 
 def require_cpu_for_order(requested: str) -> None:

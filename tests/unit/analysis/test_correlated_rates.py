@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import McmcSettings, run_mcmc
@@ -26,6 +27,7 @@ from phloem.data.translation import distances
 from phloem.errors import DeviceError, InputError, ModelError
 from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.io.trees import read_trees
+from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.simulation import evolved_states, simulate_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
@@ -96,22 +98,30 @@ def test_how_far_apart_sites_are():
         replace(whole, places=np.arange(3))
 
 
-def test_simulated_classes_are_a_chain(files):
-    """Rates at 0 and not: a site that is constant by its class is seen as such."""
-    folder, _ = files
-    tree = read_trees(folder / "t.nwk")[0]
-    alignment = simulate_alignment(tree, "JC+AG2{0.02,0.9}", 4000, 5)
-    moves = (alignment.codes != alignment.codes[0]).any(axis=0)
-    apart = [np.mean(moves[d:] == moves[:-d]) for d in (1, 2, 2000)]
-    plain = simulate_alignment(tree, "JC+G2{0.02}", 4000, 5)
-    alone = (plain.codes != plain.codes[0]).any(axis=0)
-    assert apart[0] > apart[1] + 0.05 > apart[2] + 0.1
-    assert abs(np.mean(alone[1:] == alone[:-1]) - apart[2]) < 0.06
-    model = TreeLikelihood(alignment, tree, "JC+AG2{0.02,0.9}")._accepted.point.site_model
-    wide = evolved_states(tree, tree.lengths, model, 4000, np.random.default_rng(1), np.full(4000, 500))
-    tips = wide[: tree.n_tips]
-    spread = (tips != tips[0]).any(axis=0)
-    assert abs(np.mean(spread[1:] == spread[:-1]) - apart[2]) < 0.06  # 500 sites apart nothing is left
+def test_simulated_neighbours_are_as_likely_as_the_likelihood_says(tmp_path):
+    """Pairs of sites one apart, and 10,000 from the next pair."""
+    n = 60_000
+    (tmp_path / "t.nwk").write_text("(a:0.4,b:0.7);")
+    tree = read_trees(tmp_path / "t.nwk")[0]
+    text, other = "MK+AG3{0.3,0.8}", "MK+AG3{0.3,-0.2}"
+    observed = np.zeros((4, 4))
+    model = model_for_alphabet(text, alphabet("binary")).evaluate()
+    far = np.tile([10_000, 1], n)
+    states = evolved_states(tree, tree.lengths, model, 2 * n, np.random.default_rng(4), far)[:2]
+    first, second = (2 * states[0] + states[1]).reshape(n, 2).T
+    np.add.at(observed, (first, second), 1)
+
+    def expected(text: str) -> np.ndarray:
+        found = np.zeros((4, 4))
+        for i, j in np.ndindex(4, 4):
+            rows = {"a": f"{i // 2}{j // 2}", "b": f"{i % 2}{j % 2}"}
+            pair = TreeLikelihood(alignment_from_sequences(rows, alphabet("binary")), tree, text, "reference")
+            found[i, j] = n * np.exp(pair.log_likelihood())
+        return found
+
+    assert expected(text).sum() == pytest.approx(n, rel=1e-12)
+    assert chisquare(observed.ravel(), expected(text).ravel()).pvalue > 1e-3
+    assert chisquare(observed.ravel(), expected(other).ravel()).pvalue < 1e-6
 
 
 def test_what_takes_sites_as_independent_says_so(files):
