@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from phloem.analysis.distance import run_distance_analysis
+from phloem.analysis.distance_source import DistanceAnalysisSettings
 from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import McmcSettings, run_mcmc
 from phloem.analysis.mcmc_data import chain_input, prior_text
@@ -134,6 +136,8 @@ def test_what_takes_sites_as_independent_says_so(files):
         time_input(TimeTreeSettings(data, model="JC+AG4"))
     with pytest.raises(ModelError, match="independent"):
         run_tree_tests(TreeTestsSettings(data, trees=str(folder / "two.nwk"), model=TRUE))
+    with pytest.raises(InputError, match="distances take sites as independent"):
+        run_distance_analysis(DistanceAnalysisSettings(data, model=TRUE, out=str(folder / "d.txt")))
     with pytest.raises(DeviceError, match="on CPUs only"):
         run_likelihood(settings(folder, engine="gpu"))
     one = TreeLikelihood(
