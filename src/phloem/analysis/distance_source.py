@@ -273,7 +273,7 @@ def _drawn(alignment: Alignment, columns: np.ndarray | None) -> Alignment:
     """A bootstrap replicate with these columns; None: the alignment itself."""
     if columns is None:
         return alignment
-    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
+    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]), places=None)
 
 
 def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) -> DistanceSettings:

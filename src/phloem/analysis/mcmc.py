@@ -32,7 +32,6 @@ from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import write_split_tables
 from phloem.analysis.stones import StonesResult, finish_stones
-from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
@@ -51,16 +50,19 @@ from phloem.inference.mcmc.trace_files import analysis_id
 from phloem.inference.mcmc.undefined import n_undefined
 from phloem.io.output_file import remove_partial, write_file
 from phloem.io.trees import nexus_text
-from phloem.likelihood.problem import engine_problem
 from phloem.pruning.calibration import on_calibration
 from phloem.pruning.gpu.cost import ChainPlan
-from phloem.pruning.interface import Problem
-from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
+from phloem.pruning.select import (
+    ALONG_SITES,
+    Selection,
+    chains_on_cpu,
+    chains_on_gpu,
+    require_cpu_for_order,
+    select_chains,
+)
 from phloem.summary.splits import SplitTable, split_table
 from phloem.summary.trace import trace_summary
 from phloem.summary.trees import consensus_tree
-from phloem.tree.layout import tree_layout
-from phloem.tree.random import uniform_unrooted
 from phloem.tree.reroot import root_at_outgroup, unroot
 
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
@@ -243,6 +245,8 @@ def _samples_left(chains: ChainSettings, every: int) -> int:
 def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     """Where the chains are evaluated, and why. A checkpoint is gone on with where it was made."""
     chains, asked = settings.chains, settings.device == "gpu"
+    if data.structure.along_sites:
+        require_cpu_for_order("gpu" if chains.precision == "float32" else settings.device)
     if chains.precision == "float32":
         return chains_on_gpu("asked for" if asked else "chosen: float32 is there only", chains.precision)
     there = None if settings.redo else stored_device(settings.file_prefix)
@@ -254,7 +258,7 @@ def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
         if why is not None:
             return chains_on_cpu(f"chosen: {why}", threads)
     plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
-    return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
+    return select_chains(settings.device, data.problems, plan, chains.threads)
 
 
 def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, chosen: Selection) -> tuple[Where, str]:
@@ -265,7 +269,7 @@ def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, chosen: Selec
     whole = _whole_columns(chains, data)
     measured = message_seconds(here), device == "gpu", whole, measured_speeds(here, device)
     there = Processes(here.size, threads_of(chains, here), *measured)
-    division = divide(_problems(data), chains, there)
+    division = divide(data.problems(), chains, there)
     where = Where(device, here, division.ranks_a_run, division.ranks_a_chain, there.speeds)
     return where, f"; {division.text(here.how)}"
 
@@ -276,7 +280,7 @@ def _placed(settings: McmcSettings, data: ChainInput, selection: Selection) -> t
     asked = settings.chains.gpus
     if settings.device == "cpu" or asked == 1:
         return settings, ""
-    used, why = gpus_of_use(_problems(data), settings.chains)
+    used, why = gpus_of_use(data.problems(), settings.chains)
     together = settings.chains.n_runs * settings.chains.n_chains
     text = f"; chains on {used} GPU{'s' * (used > 1)}{f' of {asked}: {why}' if why else ''}"
     if used > together:
@@ -288,6 +292,8 @@ def _whole_columns(chains: ChainSettings, data: ChainInput) -> str | None:
     """Why a chain's columns stay together, as a clause, wherever that is so at any size."""
     if not chains.use_data:
         return "a prior has no columns to divide"
+    if data.structure.along_sites:
+        return "rates that are correlated along the sites keep columns together"
     moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)
     if any(move.move.gradients for move in moves):
         return "columns are not divided where moves ask for gradients"
@@ -301,21 +307,13 @@ def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:
     moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)
     if any(move.move.gradients for move in moves):
         return "moves that ask for gradients are made there only"
+    if data.structure.along_sites:
+        return ALONG_SITES
     values = data.structure.space.start()
     for k in range(len(data.structure.parts)):
         if any(process.real_eigen is None for process in data.structure.site_model(k, values).processes):
             return "matrices without a real eigensystem are made there"
     return None
-
-
-def _problems(data: ChainInput) -> list[Problem]:
-    """Of every part, on one random tree: it has more distinct columns than a good one."""
-    tree = replace(uniform_unrooted(len(data.taxa), np.random.default_rng(1)), taxa=data.taxa)
-    children = tree_layout(tree, data.taxa).children
-    return [
-        engine_problem(site_patterns(data.alignments[part.name]), part.model, children)
-        for part in data.structure.parts
-    ]
 
 
 def _summarised(

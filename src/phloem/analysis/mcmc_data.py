@@ -33,8 +33,12 @@ from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.settings import ChainSettings, Constraints, Priors, length_prior_text
 from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
+from phloem.likelihood.problem import engine_problem, site_distances
 from phloem.model.amino_acid import MIXED_MATRICES
 from phloem.model.model import Model
+from phloem.pruning.interface import Problem
+from phloem.tree.layout import tree_layout
+from phloem.tree.random import uniform_unrooted
 
 # What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share.
 
@@ -88,9 +92,21 @@ class ChainInput:
     def observed(self) -> list[Observations]:
         """Site patterns of every part."""
         return [
-            observations(self.alignments[part.name], part.model.unseen, n, sites)
+            observations(
+                self.alignments[part.name], part.model.unseen, n, sites, part.model.along_sites is not None
+            )
             for part, n, sites in zip(self.structure.parts, self.unrecorded, self.sites)
         ]
+
+    def problems(self) -> list[Problem]:
+        """Of every part, on one random tree: it has more distinct columns than a good one."""
+        tree = replace(uniform_unrooted(len(self.taxa), np.random.default_rng(1)), taxa=self.taxa)
+        children, found = tree_layout(tree, self.taxa).children, list[Problem]()
+        for part in self.structure.parts:
+            own = self.alignments[part.name]
+            apart = site_distances(part.model, own)
+            found.append(engine_problem(site_patterns(own), part.model, children, distance=apart))
+        return found
 
     def plain_likelihood(self) -> Plain:
         """What the guard compares with."""
@@ -186,7 +202,7 @@ def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
 
 # The priors of an analysis in words, before it starts.
 
-_NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights"}
+_NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights", "rho"}
 
 
 def prior_text(structure: ChainModel, priors: Priors, fixed_topology: bool = False) -> str:
@@ -222,6 +238,8 @@ def prior_text(structure: ChainModel, priors: Priors, fixed_topology: bool = Fal
         parts.append(f"{_dirichlet(priors.frequency)} frequencies")
     if "alpha" in free:
         parts.append(f"exponential({priors.alpha_rate:g}) alpha")
+    if "rho" in free:
+        parts.append("uniform(-1,1) correlation of neighbours' rates")
     if "p_invariable" in free:
         parts.append("uniform proportion of invariable sites")
     if free & {"weights", "mixture_weights"}:

@@ -20,6 +20,7 @@ from phloem.analysis.mcmc_sites import all_left_out, site_tables, write_sites
 from phloem.analysis.pieces import taxon_of
 from phloem.analysis.selection import ENDING as SELECTION
 from phloem.analysis.selection import has_classes, write_selection
+from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.output_file import write_file
@@ -49,10 +50,16 @@ def table_files(
     settings: McmcSettings | TimeTreeSettings, structure: ChainModel, tree: str
 ) -> dict[str, str]:
     """Of the tables of draws that both samplers make: file name → what it holds. tree: whose nodes have
-    states."""
+    states. InputError for one that takes sites as independent where they are not."""
     prefix, found = settings.file_prefix, dict[str, str]()
     if has_classes(structure):
         found[f"{prefix}.{SELECTION}"] = "codons: probability of positive selection, mean omega"
+    for name in ("site_table", "ancestral"):
+        if structure.along_sites and getattr(settings, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} takes sites as independent, which they are not under +AG",
+                hint="Leave it out, or write +G in place of +AG.",
+            )
     if settings.site_table:
         found[f"{prefix}.{SITES}"] = "sites: log-likelihood, leave-one-out, mean rate"
     if settings.ancestral:

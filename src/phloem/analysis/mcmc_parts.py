@@ -85,6 +85,13 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
     if how.mrbayes and _ASC.search(_text_of(model_text, False)):
         found = _as_mrbayes(part, found)
     found = _some(part, found)
+    categories = roles(suffixes).get("rate categories")
+    if len(found) > 1 and categories is not None and categories.name.upper().startswith("AG"):
+        raise InputError(
+            f"characters of part '{part}' have several numbers of states: inside they are {len(found)} "
+            f"parts, and no neighbours as +{categories.name} has them",
+            hint="Say --character-states all, which gives all of them the largest number, or write +G.",
+        )
     return [replace(found[0], name=part)] if len(found) == 1 else found
 
 
@@ -117,8 +124,9 @@ def numbers_of_states(alignment: Alignment) -> np.ndarray:
 def _with_states(alignment: Alignment, columns: np.ndarray, k: int) -> Alignment:
     """Some columns over the first k states."""
     n, codes = alignment.alphabet.n_states, alignment.codes[:, columns]
+    places = np.arange(alignment.n_sites)[columns] if alignment.places is None else alignment.places[columns]
     if k == n:
-        return replace(alignment, codes=np.ascontiguousarray(codes))
+        return replace(alignment, codes=np.ascontiguousarray(codes), places=places)
     table = [*np.eye(k, dtype=bool), np.ones(k, bool)]
     number = np.zeros(len(alignment.state_sets), codes.dtype)
     number[:k], number[n] = np.arange(k), k
@@ -129,7 +137,11 @@ def _with_states(alignment: Alignment, columns: np.ndarray, k: int) -> Alignment
             table += [] if allowed.all() else [allowed]
     states = alphabet("standard", symbols="".join(alignment.alphabet.states[:k]))
     return replace(
-        alignment, alphabet=states, codes=np.ascontiguousarray(number[codes]), state_sets=np.array(table)
+        alignment,
+        alphabet=states,
+        codes=np.ascontiguousarray(number[codes]),
+        state_sets=np.array(table),
+        places=places,
     )
 
 
@@ -159,7 +171,7 @@ def _seen(piece: Piece, how: Characters) -> Piece:
         hidden &= ~partly_known(codes, sets)
     codes = np.ascontiguousarray(alignment.codes[:, ~hidden])
     columns = np.arange(alignment.n_sites) if piece.columns is None else piece.columns
-    seen = replace(alignment, codes=codes)
+    seen = replace(alignment, codes=codes, places=None)  # +ASC has no neighbours
     return replace(piece, alignment=seen, left_out=int(hidden.sum()), columns=columns[~hidden])
 
 

@@ -111,7 +111,7 @@ def joined_part(parts: Sequence[Part]) -> Part:
     sites = np.concatenate([np.asarray(part.sites) for part in parts])
     rows = sites.reshape(alignment.n_sites, -1)  # three of a codon
     order = np.argsort(rows[:, 0], kind="stable")
-    alignment = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, order]))
+    alignment = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, order]), places=None)
     return Part(joined_name([p.name for p in parts]), alignment, parts[0].model_text, rows[order].ravel())
 
 

@@ -14,6 +14,7 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError, in_file
 from phloem.io.input_file import read_input
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.model.autocorrelated_rates import AutocorrelatedGammaRates
 from phloem.model.markov_modulated import RatesOfSubstitutions
 from phloem.model.model import Model
 from phloem.model.site_rates import GammaRates
@@ -97,7 +98,7 @@ def has_medians(model: Model) -> bool:
     mixture, categories = model.mixture, model.site_rates.categories
     if isinstance(mixture, RatesOfSubstitutions):
         categories = mixture.categories
-    return isinstance(categories, GammaRates) and categories.kind == "median"
+    return isinstance(categories, GammaRates | AutocorrelatedGammaRates) and categories.kind == "median"
 
 
 def model_string(given: str, part: str | None = None) -> str:

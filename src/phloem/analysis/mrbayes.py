@@ -66,7 +66,7 @@ constraint calibrate startvals report
 """
 _BEFORE_THE_CHAINS = frozenset(_BEFORE_THE_CHAINS_TEXT.split())
 _OF_OTHER_MODELS_TEXT = """
-ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nmixtcat augment gibbsfreq
+rootfreqpr brownscalepr browncorrpr browncorr nmixtcat augment gibbsfreq
 """
 _OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
 

@@ -21,7 +21,6 @@ _MATRICES = {
     "blossum": "Blosum62", "lg": "LG", "gtr": "GTR20",
 }  # fmt: skip
 _NOT_YET = {
-    ("rates", "adgamma"): "Choose rates=gamma: here the rates of neighbouring sites are independent.",
     ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
     ("omegavar", "m10"): "Choose omegavar=equal, ny98 or m3.",
     ("parsmodel", "yes"): "Choose parsmodel=no.",
@@ -45,6 +44,7 @@ LINKED = {  # MrBayes' name of a parameter → phloem's
     "statefreq": ("frequencies",),
     "shape": ("alpha",),
     "sigma": ("sigma",),
+    "correlation": ("rho",),
     "pinvar": ("p_invariable",),
     "symdir": ("alpha_symdir",),
     "switchrates": ("switch_on", "switch_off"),
@@ -114,6 +114,8 @@ def model_notes(divisions: Sequence[Division], symbols: str | None) -> list[str]
     for kind in kinds:
         notes.append(f"covarion=yes: no meaning for {_KINDS.get(kind, kind)}, as in MrBayes")
     notes += dict.fromkeys(filter(None, map(_note_of_classes, divisions)))
+    if any(d.value("rates").word == "adgamma" and not d.codon for d in divisions):
+        notes.append("rates=adgamma is Yang's (1995), whose log-likelihoods MrBayes 3.2.7a does not have")
     if counts_digits(divisions, symbols):
         notes.append(f"symbols '{symbols}': not read, as in MrBayes: states are digits, 0 the lowest")
     return notes
@@ -179,6 +181,8 @@ class _Builder:
                 self.prior("p_invariable", "pinvarpr", "uniform", 2)
         if word == "gamma" or (word == "invgamma" and self.d.datatype not in ("standard", "binary")):
             text += self._rate_classes("G", "ngammacat", "shape", "alpha")
+        if word == "adgamma":
+            text += self._correlated_classes()
         if word == "lnorm":
             text += self._rate_classes("LN", "nlnormcat", "sigma", "sigma")
         return text.replace("+", "*", 1) if has_covarion(self.d) else text
@@ -191,6 +195,17 @@ class _Builder:
         if density in ("uniform", "exponential"):
             self.prior(parameter, "shapepr", density, 2 if density == "uniform" else 1)
         return f"+{suffix}{categories}" + self.fixed("shapepr", 1)
+
+    def _correlated_classes(self) -> str:
+        """+AG: classes whose shape has shapepr, and the correlation of neighbours ratecorrpr."""
+        label, brace, shape = self._rate_classes("AG", "ngammacat", "shape", "alpha").partition("{")
+        values = [f"alpha={shape.removesuffix('}')}"] if brace else []
+        self.note("correlation", "ratecorrpr")
+        if self.d.value("ratecorrpr").word == "fixed":
+            values.append(f"rho={self.d.numbers('ratecorrpr', 1)[0]:g}")
+        else:
+            self.prior("rho", "ratecorrpr", "uniform", 2)
+        return label + (f"{{{','.join(values)}}}" if values else "")
 
     def covarion(self) -> str:
         if not has_covarion(self.d):

@@ -20,7 +20,7 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
-from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.problem import engine_problem, site_distances
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
 from phloem.pruning.gpu.cost import ChainPlan
@@ -153,7 +153,8 @@ def run_plan(
     for part in parts:
         with of_part(part) if len(parts) > 1 else nullcontext():
             model = model_of(part.model_text, part.alignment)
-            problem = engine_problem(site_patterns(part.alignment), model, children, settings.precision)
+            own, apart = part.alignment, site_distances(model, part.alignment)
+            problem = engine_problem(site_patterns(own), model, children, settings.precision, distance=apart)
             plans.append(_plan(part, model, problem, settings))
             problems.append(replace(problem, precision="float64"))
             starts = max(starts, len(restarts(model.free)))

@@ -53,6 +53,7 @@ from phloem.inference.time.structure import (
 from phloem.io.date_table import carries_dates
 from phloem.io.date_text import parse_date
 from phloem.io.dates import field_of_years
+from phloem.likelihood.problem import refuse_along_sites
 
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 _FARTHEST = 4.75  # standard deviations that a date may be off: two in a million are cut off
@@ -136,6 +137,8 @@ def _structure(
     settings: TimeTreeSettings, parts: tuple[Part, ...], pieces: Sequence[Piece], models: Sequence[PartModel]
 ) -> ChainModel:
     """Models of all pieces, and what they share."""
+    for part in models:
+        refuse_along_sites(part.model, "phloem time")
     require_time_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
     if len(pieces) == 1:
         return structure_of_parts(models)

@@ -79,7 +79,7 @@ class DeviceAlignment:
 
         alignment, settings, formula = self._alignment, self._settings, self._formula
         if self._own_frequencies and columns is not None:
-            drawn = replace(alignment, codes=alignment.codes[:, columns])
+            drawn = replace(alignment, codes=alignment.codes[:, columns], places=None)
             formula = formula_for(drawn, settings)
         encoded = self._codes.encoded(formula, columns)
         values, counted = distance_matrix(encoded, formula, float_type(settings.precision))

@@ -88,7 +88,7 @@ def measured_sites(alignment: Alignment, settings: DistanceSettings) -> Alignmen
             file=alignment.source,
             hint="Use pairwise deletion, or leave out the most incomplete sequences.",
         )
-    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, keep]))
+    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, keep]), places=None)
 
 
 CPU_SECONDS = 3.3e-13  # per pair, site and state

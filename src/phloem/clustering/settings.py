@@ -96,6 +96,11 @@ def check_settings(settings: DistanceSettings, kind: str) -> None:
         raise InputError(
             "maximum-likelihood distances need a model", hint="Name one, such as LG or HKY{2.5}+F."
         )
+    if settings.model is not None and settings.model.neighbours is not None:
+        raise InputError(
+            "distances take sites as independent, and under +AG the rates of neighbours are correlated",
+            hint="Write +G in place of +AG.",
+        )
     if settings.method == "ml" and settings.ambiguity == "partial":
         raise InputError(
             "maximum-likelihood distances do not average over ambiguous characters",

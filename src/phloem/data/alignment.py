@@ -47,6 +47,8 @@ class Alignment:
         Rows 0..S-1 are the identity, row S is all True.
     source: the file it came from, for messages.
     settings: choices that shaped it (ambiguity, stop codons, sites), kept for provenance.
+    places: (L,) the column of the file, 0-based, in which each site begins; None where sites are simply one
+        after the other. What makes an alignment with other sites says it anew.
     """
 
     taxa: tuple[str, ...]
@@ -55,6 +57,11 @@ class Alignment:
     state_sets: np.ndarray
     source: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
+    places: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.places is not None and len(self.places) != self.codes.shape[1]:
+            raise ValueError(f"{len(self.places)} places are given for {self.codes.shape[1]} sites")
 
     def __repr__(self) -> str:
         size = f"{self.n_taxa:,} taxa × {self.n_sites:,} sites"
@@ -141,7 +148,9 @@ def alignment_from_matrix(
     code = {"codon": code_codons, "doublet": code_doublets}.get(alphabet.kind, code_characters)
     coded = code(names, matrix, columns, alphabet, sets or {}, ambiguity, stop_codons)
     choices = _settings(alphabet, coded, ambiguity, stop_codons, sites)
-    return Alignment(names, alphabet, np.ascontiguousarray(coded.codes), coded.state_sets, source, choices)
+    codes = np.ascontiguousarray(coded.codes)
+    places = None if sites is None else columns[:: len(columns) // codes.shape[1]]
+    return Alignment(names, alphabet, codes, coded.state_sets, source, choices, places)
 
 
 def alignment_from_states(rows: Mapping[str, Sequence[str]], alphabet: Alphabet) -> Alignment:
@@ -233,4 +242,5 @@ def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
         codes.append(np.where(one.codes > n, one.codes.astype(np.int64) + shift, one.codes))
         sets.append(one.state_sets[n + 1 :])
     table, every = np.concatenate(sets), np.concatenate(codes, axis=1)
-    return replace(first, codes=np.ascontiguousarray(every.astype(code_type(len(table)))), state_sets=table)
+    whole = np.ascontiguousarray(every.astype(code_type(len(table))))
+    return replace(first, codes=whole, state_sets=table, places=None)

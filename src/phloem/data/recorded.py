@@ -32,4 +32,5 @@ def only_of_kind(alignment: Alignment, kind: Kind) -> tuple[Alignment, np.ndarra
     kept = ~could_be_unseen(patterns.codes, patterns.state_sets, unseen)[patterns.site_pattern]
     if not kept.any():
         raise InputError(f"no character is {kind}", file=alignment.source, hint="Leave --sites out.")
-    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, kept])), kept
+    places = np.arange(alignment.n_sites) if alignment.places is None else alignment.places
+    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, kept]), places=places[kept]), kept

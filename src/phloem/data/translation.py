@@ -10,6 +10,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet, columns_of
 from phloem.data.coding import code_type, number_sets
 from phloem.data.genetic_code import genetic_code
+from phloem.errors import InputError
 
 BY = "translated_by"  # among an alignment's settings: the number of the genetic code
 
@@ -38,3 +39,20 @@ def columns_of_site(alignment: Alignment) -> int:
 def reads_codons(alignment: Alignment) -> bool:
     """Whether a site is three columns of the file: of codons, and of nucleotides that were translated."""
     return alignment.alphabet.kind == "codon" or BY in alignment.settings
+
+
+def distances(alignment: Alignment) -> np.ndarray:
+    """(L,) int64: how many sites on each is from the one before it: 1, or more where columns of the file that
+    are not here lie between the two. The first has 1. Pairs of columns (doublets) are one after the other.
+
+    Errors: InputError for sites that are not in the order of the file.
+    """
+    found = np.ones(alignment.n_sites, np.int64)
+    if alignment.places is None or alignment.alphabet.kind == "doublet":
+        return found
+    apart = np.diff(alignment.places)
+    if (apart < 1).any():
+        site = int(np.argmax(apart < 1)) + 2
+        raise InputError("sites are not in the order of the file", file=alignment.source, site=site)
+    found[1:] = -(-apart // columns_of_site(alignment))
+    return found

@@ -21,7 +21,7 @@ from phloem.likelihood.parts import (
     make_parts,
     part_models,
 )
-from phloem.likelihood.problem import require_possible
+from phloem.likelihood.problem import refuse_along_sites, require_possible
 from phloem.likelihood.state import (
     Branches,
     ModelPoint,
@@ -222,6 +222,8 @@ class PartitionedLikelihood:
 
     def site_log_likelihoods(self) -> dict[str, np.ndarray]:
         """Of every character of every part; they sum to log_likelihood(), ascertainment included."""
+        for part in self.parts:
+            refuse_along_sites(part.model, "a site's own log-likelihood")
         self.part_log_likelihoods()
         found = {}
         for i, part in enumerate(self.parts):

@@ -13,7 +13,7 @@ from phloem.data.translation import columns_of_site
 from phloem.density.parts import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.problem import engine_problem, site_distances
 from phloem.model.model import Model
 from phloem.pruning.grid import Engine, OnRanks
 from phloem.pruning.interface import Problem
@@ -72,7 +72,8 @@ def make_parts(
             own = model_for_alignment(model, ordered) if isinstance(model, str) else model
             _require_one_length_class(own)
             patterns = site_patterns(ordered)
-            problem = engine_problem(patterns, own, layout.children, options.precision, options.repeats)
+            told = options.precision, options.repeats, site_distances(own, ordered)
+            problem = engine_problem(patterns, own, layout.children, *told)
         made.append(Part(name, ordered, patterns, own, problem))
     return tuple(made)
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.data.patterns import SitePatterns
+from phloem.data.translation import distances
 from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.model.model import Model
 from phloem.pruning.interface import Problem
+from phloem.pruning.site_order import SiteOrder
 
 # The record that TreeLikelihood.gradient returns.
 
@@ -84,8 +87,12 @@ def engine_problem(
     children: tuple[np.ndarray, np.ndarray],
     precision: str = "float64",
     repeats: bool = True,
+    distance: np.ndarray | None = None,
 ) -> Problem:
     """The fixed part of a likelihood. Patterns come first, in their order; unobservable ones follow.
+
+    distance: site_distances, from those who evaluate models under which neighbours depend on each other; for
+    others these models are a ModelError.
 
     A state of the model shows one state of the alphabet (observed_state; several show the same one under
     covarion and other Markov-modulated models), so a character allows every model state that shows one of its
@@ -93,6 +100,11 @@ def engine_problem(
     seen.
     """
     _check_states(patterns.alphabet, model)
+    order = None
+    if distance is None:
+        refuse_along_sites(model, "this analysis")
+    elif model.along_sites is not None:
+        order = SiteOrder(patterns.site_pattern.astype(np.int64), distance)
     codes, weights = patterns.codes, patterns.weights
     hidden = np.zeros(len(weights), bool)
     if model.unseen:
@@ -111,7 +123,22 @@ def engine_problem(
         n_categories=model.n_categories,
         precision=precision,
         repeats=repeats,
+        order=order,
     )
+
+
+def site_distances(model: Model, alignment: Alignment) -> np.ndarray | None:
+    """(L,) of every site from the one before it, where neighbours depend on each other."""
+    return None if model.along_sites is None else distances(alignment)
+
+
+def refuse_along_sites(model: Model, what: str) -> None:
+    """ModelError where the model's sites depend on their neighbours, for what takes them as independent."""
+    if model.along_sites is not None:
+        raise ModelError(
+            f"{what} takes sites as independent; under {model.name} the rates of neighbours are correlated",
+            hint="Write +G in place of +AG; phloem likelihood (--optimize too), mcmc and simulate know +AG.",
+        )
 
 
 def _check_states(alphabet: Alphabet, model: Model) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet, alphabet
 from phloem.data.coding import code_type
+from phloem.data.translation import distances
 from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.errors import InputError, ModelError, require_count, require_seed
 from phloem.likelihood.model_for_alignment import model_for_alphabet
@@ -20,6 +21,7 @@ from phloem.model.model import Model
 from phloem.model.model_string import split_model
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
+from phloem.pruning.site_order import neighbour_powers
 from phloem.tree.build import node_levels
 from phloem.tree.tree import Tree, require_lengths
 
@@ -30,7 +32,7 @@ _TRIES = 100  # draws for each variable character under +ASC, on average, before
 def simulate_alignment(
     tree: Tree, model: Model | str, n_sites: int, seed: int = 1, states: Alphabet | None = None
 ) -> Alignment:
-    """Characters of the tips after evolving n_sites independent sites down the tree.
+    """Characters of the tips after evolving n_sites sites down the tree, independent ones but under +AG.
 
     tree: any shape, multifurcations too; lengths in expected substitutions per site; a root edge plays no
     part, as in the likelihood. model: every parameter needs a value; a text is read for the states, without
@@ -86,7 +88,9 @@ def evolved_like(
     left, drawn = np.arange(alignment.n_sites), 0
     while len(left):
         _require_seen(drawn, alignment.n_sites - len(left), alignment.n_sites, unseen)
-        codes[:, left] = shown[evolved_states(tree, lengths, model, len(left), rng)[: tree.n_tips]]
+        apart = None if model.neighbours is None else distances(alignment)
+        states = evolved_states(tree, lengths, model, len(left), rng, apart)
+        codes[:, left] = shown[states[: tree.n_tips]]
         drawn += len(left)
         if not unseen:
             break
@@ -96,16 +100,21 @@ def evolved_like(
 
 
 def evolved_states(
-    tree: Tree, lengths: np.ndarray, model: SiteModel, n_sites: int, rng: np.random.Generator
-) -> np.ndarray:
+    tree: Tree, lengths: np.ndarray, model: SiteModel, n_sites: int, rng: np.random.Generator,
+    distance: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """(N, n_sites) the model's state at every node: the root's from its category's frequencies, then level by
     level.
 
     A site's rate category is drawn once; an invariable site keeps the root's state. P as the engines form it
-    (model/transition.py).
+    (model/transition.py). distance: of every site from the one before it (data.translation.distances), where
+    categories of neighbours depend on each other; None: sites are one after the other.
     """
     weights = np.append(model.weights, model.invariant)
-    category = rng.choice(len(weights), size=n_sites, p=weights / weights.sum())
+    if model.neighbours is None:
+        category = rng.choice(len(weights), size=n_sites, p=weights / weights.sum())
+    else:
+        category = _along_sites(model, np.ones(n_sites, np.int64) if distance is None else distance, rng)
     rooted_in = np.cumsum(np.vstack([model.root_frequencies, model.invariant_frequencies]), axis=1)
     rooted_in /= rooted_in[:, -1:]
     n_states = rooted_in.shape[1]
@@ -124,6 +133,20 @@ def evolved_states(
             table = _cumulative(transition_matrices(lengths[..., some], model))
             states[some] = _drawn(table, category, states[tree.parent[some]], rng)
     return states
+
+
+def _along_sites(model: SiteModel, distance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n_sites,) categories that are a Markov chain along the sites."""
+    assert model.neighbours is not None
+    apart, step = np.unique(distance, return_inverse=True)
+    cumulated = np.cumsum(neighbour_powers(model.neighbours, apart), axis=-1)
+    cumulated /= cumulated[..., -1:]
+    first = np.cumsum(model.weights) / model.weights.sum()
+    category = np.empty(len(distance), np.int64)
+    for i, number in enumerate(rng.random(len(distance))):
+        row = first if i == 0 else cumulated[step[i], category[i - 1]]
+        category[i] = np.searchsorted(row, number, side="right")
+    return category
 
 
 def _cumulative(p: np.ndarray) -> np.ndarray:

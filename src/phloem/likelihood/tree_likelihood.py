@@ -14,7 +14,15 @@ from phloem.density.parameterisation import BlockValues, Parameterisation, PartG
 from phloem.density.parts import Linkage, PartModel
 from phloem.errors import InputError, NumericalError, in_file, require_type
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.problem import Gradient, engine_problem, require_finite, require_possible
+from phloem.likelihood.problem import (
+    Gradient,
+    engine_problem,
+    refuse_along_sites,
+    require_finite,
+    require_possible,
+    site_distances,
+)
+from phloem.likelihood.site_posteriors import site_categories
 from phloem.likelihood.state import Branches, State, by_element, initial_state
 from phloem.model.codon_sites import CodonSites
 from phloem.model.markov_modulated import RatesOfSubstitutions
@@ -63,7 +71,8 @@ class TreeLikelihood:
         self._patterns = site_patterns(alignment)
         layout = tree_layout(tree, alignment.taxa, multifurcations)
         with in_file(alignment.source):
-            self._problem = engine_problem(self._patterns, self.model, layout.children, precision, repeats)
+            told = precision, repeats, site_distances(self.model, alignment)
+            self._problem = engine_problem(self._patterns, self.model, layout.children, *told)
         self._asked = engine, threads
         made: tuple[Selection, Evaluator] = chosen(engine, self._problem, threads)
         self.selection, self._evaluator = made
@@ -166,28 +175,19 @@ class TreeLikelihood:
 
     def site_log_likelihoods(self) -> np.ndarray:
         """(L,) by site; they sum to log_likelihood(), ascertainment included."""
+        refuse_along_sites(self.model, "a site's own log-likelihood")
         self.log_likelihood()
         by_pattern = self._evaluator.site_log_likelihoods()
         hidden = np.exp(by_pattern[self._problem.ascertained]).sum()
         return by_pattern[self._patterns.site_pattern] - np.log1p(-hidden)
 
     def site_categories(self) -> np.ndarray:
-        """(C + 1, L) posterior probability that a site is of each category, or invariable (last).
-
-        A category's likelihood is that of the model in which all sites are of it.
-        """
+        """(C + 1, L) posterior probability that a site is of each category, or invariable (last)."""
         self.log_likelihood()
-        state, evaluator = self._accepted, self._evaluator
-        whole, whole_model = evaluator.site_log_likelihoods(), state.point.site_model
-        shares = np.zeros((whole_model.n_categories + 1, len(whole)))
-        for c, weight in enumerate(whole_model.weights.tolist()):
-            if weight > 0:
-                only = (np.arange(whole_model.n_categories) == c).astype(np.float64)
-                evaluator.log_likelihood(state.effective(), replace(whole_model, weights=only, invariant=0.0))
-                shares[c] = weight * np.exp(evaluator.site_log_likelihoods() - whole)
-        shares[-1] = np.maximum(1.0 - shares.sum(0), 0.0) if whole_model.invariant > 0 else 0.0
+        state = self._accepted
+        found = site_categories(self._evaluator, state.effective(), state.point.site_model, self._patterns)
         self._evaluated = False
-        return shares[:, self._patterns.site_pattern]
+        return found
 
     @property
     def category_rates(self) -> np.ndarray:

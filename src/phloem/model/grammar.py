@@ -10,12 +10,13 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from phloem.errors import ModelError
+from phloem.model.autocorrelated_rates import AutocorrelatedGammaRates
 from phloem.model.families import default_states
 from phloem.model.frequencies import CodonTable
 from phloem.model.mixture import Mixture
 from phloem.model.model import Model
 from phloem.model.model_string import Piece, split_model, with_piece_values
-from phloem.model.processes import Request, read_processes
+from phloem.model.processes import Processes, Request, read_processes
 from phloem.model.record import Parameter, simplex
 from phloem.model.site_rates import GammaCategories, SiteRates, UniformRate
 from phloem.model.substitution import Term
@@ -46,7 +47,7 @@ def parse_model(
     data = FrequencyData(empirical_frequencies, codon_position_counts)
     request = _request(datatype, n_states, states, codon_table, data, gamma)
     head, *suffixes = split_model(text)
-    processes, by_role = read_processes(head, roles(suffixes), request)
+    processes, by_role = read_processes(head, given := roles(suffixes), request)
     site_rates = _site_rates(by_role, request)
     root = _root_term(by_role, request)
     unseen, asc = _unseen(processes.ascertained, by_role.get("ascertainment"), request)
@@ -57,6 +58,9 @@ def parse_model(
     terms = (*processes.mixture.terms, *others)
     parameters = [*processes.parameters, *_other_values(others, by_role)]
     order = [p.name for t in terms for p in t.parameters]
+    rates = given.get("rate categories")
+    if rates and isinstance(rate_categories(rates, request.gamma), AutocorrelatedGammaRates):
+        _check_along_sites(rates, processes, given, bool(unseen), request)
     if processes.fused:
         _check_fused(processes.mixture, site_rates, by_role["rate categories"])
     model = Model(
@@ -153,6 +157,27 @@ def _check_fused(mixture: Mixture, site_rates: SiteRates, piece: Piece) -> None:
             f"*{piece.name} ties {c} categories to {n} process(es)",
             column=piece.column,
             hint=f"Give {n} categories, or write +{piece.name}: every process then has all of them.",
+        )
+
+
+def _check_along_sites(
+    piece: Piece, processes: Processes, given: Mapping[str, Piece], ascertained: bool, request: Request
+) -> None:
+    """ModelError for what rates that are correlated along the sites do not go together with."""
+    beside = ""
+    if "invariable sites" in given:
+        beside = "+I: invariable sites have no place among its classes"
+    elif ascertained:
+        beside = "+ASC, since sites that were left out would stand between the others"
+    elif "hidden classes" in given or processes.mixture.n_processes > 1:
+        beside = "several processes or hidden classes"
+    elif request.datatype == "doublet":
+        beside = "doublets, which have two places in the sequence each"
+    if beside:
+        raise ModelError(
+            f"+{piece.name} cannot be combined with {beside}",
+            column=piece.column,
+            hint=f"Write +{piece.name[1:]} for rates independent among sites, or leave the other out.",
         )
 
 

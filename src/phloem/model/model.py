@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.errors import ModelError, NumericalError
+from phloem.model.autocorrelated_rates import AutocorrelatedGammaRates
 from phloem.model.mixture import Mixture, MixtureGradient, MixtureNumbers
 from phloem.model.record import (
     Parameter,
@@ -94,6 +95,12 @@ class Model:
         """K, sets of branch lengths: 1 but under +H."""
         categories = self.site_rates.categories
         return categories.n_categories if categories.own_lengths else 1
+
+    @property
+    def along_sites(self) -> AutocorrelatedGammaRates | None:
+        """The rates of a model under which those of neighbouring sites are correlated (+AG)."""
+        categories = self.site_rates.categories
+        return categories if isinstance(categories, AutocorrelatedGammaRates) else None
 
     @property
     def free(self) -> tuple[Parameter, ...]:
@@ -186,6 +193,7 @@ class Model:
             length_class=category.astype(np.int64) if own_lengths else np.zeros(rates.shape[-1], np.int64),
             invariant=at.invariant,
             invariant_frequencies=(share[..., None] * np.stack(roots, -2)).sum(-2),
+            neighbours=self.along_sites.neighbours(at.values) if self.along_sites else None,
         )
 
     def backpropagate(self, values: Values | None, gradient: SiteModelGradient) -> Gradient:
@@ -224,6 +232,8 @@ class Model:
         matrices = [d.rate_matrix for d in gradient.processes]
         result |= self.mixture.backpropagate(v, MixtureGradient(matrices, by_root, d_share, d_process_rates))
         result |= self.site_rates.backpropagate(v, d_rates, d_weights, gradient.invariant)
+        if self.along_sites and gradient.neighbours is not None:
+            result |= self.along_sites.neighbours_gradient(v, gradient.neighbours)
         return {p.name: result[p.name] for p in self.parameters}
 
     def _roots(self, numbers: MixtureNumbers, values: Values) -> list[np.ndarray]:

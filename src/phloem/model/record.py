@@ -14,7 +14,7 @@ from phloem.errors import ModelError
 # Named parameters of a model: their kind, their elements and what values they may take.
 
 
-ParameterKind = Literal["positive", "unit", "simplex", "real", "choice"]
+ParameterKind = Literal["positive", "unit", "simplex", "real", "interval", "choice"]
 ParameterValue = float | np.ndarray
 Values = Mapping[str, ParameterValue]
 
@@ -25,8 +25,8 @@ SIMPLEX_TOLERANCE = 1e-3
 class Parameter:
     """One parameter of a model: a number, or a vector when it has elements.
 
-    kind: positive (≥ 0), unit (0 ≤ x < 1), simplex (entries ≥ 0 that sum to 1), real, or choice (the number
-    of one of upper + 1 models).
+    kind: positive (≥ 0), unit (0 ≤ x < 1), simplex (entries ≥ 0 that sum to 1), real, interval (between
+    two numbers that its model knows), or choice (the number of one of upper + 1 models).
     elements: the name of every entry of a vector; () for a number. aliases: other names the grammar accepts.
     value: the fixed value, or None where the parameter is free (optimised or sampled).
     start: where a free parameter starts; lower, upper: bounds of an optimiser (of every entry).
@@ -81,7 +81,7 @@ class Parameter:
             raise ModelError(
                 f"parameter '{self.name}' is not a finite number: {array}", hint="Give a number."
             )
-        if self.kind != "real" and (array < 0).any():
+        if self.kind not in ("real", "interval") and (array < 0).any():
             raise ModelError(f"parameter '{self.name}' must not be negative: {array}", hint="Give 0 or more.")
         if self.kind == "unit" and (array >= 1).any():
             raise ModelError(
@@ -181,6 +181,10 @@ class SiteModel:
     L = Σ_c weights[c] L(processes[process[c]], rates[c] · lengths[length_class[c]])
         + invariant · Σ_s invariant_frequencies[s] [all tips allow s].
 
+    That is of a site alone. Under neighbours (C, C) the categories of the sites are a Markov chain along the
+    sequence that starts from weights, its stationary distribution: neighbours[a, b] is the probability of b
+    after a (pruning/reference/neighbours.py).
+
     processes: one or more over the same S states. process: (C,) int64 index into them.
     rates, weights: (C,) of the categories whose rate is not 0. length_class: (C,) int64, the set of branch
     lengths that a category uses: 0 for all but under GHOST.
@@ -195,6 +199,7 @@ class SiteModel:
     length_class: np.ndarray
     invariant: float
     invariant_frequencies: np.ndarray
+    neighbours: np.ndarray | None = None
 
     @staticmethod
     def of_one(
@@ -249,7 +254,7 @@ class ProcessGradient:
 class SiteModelGradient:
     """d log-likelihood / d field of SiteModel, entries taken as independent (no constraint applied).
 
-    processes: one a process. rates, weights: (C,). invariant_frequencies: (S,).
+    processes: one a process. rates, weights: (C,). invariant_frequencies: (S,). neighbours: (C, C), or None.
     """
 
     processes: tuple[ProcessGradient, ...]
@@ -257,3 +262,4 @@ class SiteModelGradient:
     weights: np.ndarray
     invariant: float
     invariant_frequencies: np.ndarray
+    neighbours: np.ndarray | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import ModelError, count_of
+from phloem.model.autocorrelated_rates import AutocorrelatedGammaRates
 from phloem.model.families import Family
 from phloem.model.frequencies import (
     CodonTable,
@@ -42,6 +43,7 @@ KNOWN_SUFFIXES = (
     "G4",
     "G4a",
     "GA4",
+    "AG4",
     "R4",
     "H4",
     "LN4",
@@ -62,6 +64,7 @@ _ROLES = {
     "E": "rate categories",
 }
 _GAMMA = re.compile(r"G(A?)(\d*)([AM]?)")
+_NEIGHBOURS = re.compile(r"AG(\d*)([AM]?)")
 _LOG_NORMAL = re.compile(r"LN(\d*)")
 _FREE = re.compile(r"R(\d*)")
 _LENGTHS = re.compile(r"H(\d*)")
@@ -97,7 +100,7 @@ def _role(piece: Piece) -> str:
         return "frequencies"
     if name in _ROLES:
         return _ROLES[name]
-    if any(form.fullmatch(name) for form in (_GAMMA, _LOG_NORMAL, _FREE, _LENGTHS)):
+    if any(form.fullmatch(name) for form in (_GAMMA, _NEIGHBOURS, _LOG_NORMAL, _FREE, _LENGTHS)):
         return "rate categories"
     if _PROFILES.fullmatch(name):
         return "profiles"
@@ -107,7 +110,8 @@ def _role(piece: Piece) -> str:
 
 
 def rate_categories(piece: Piece, gamma: GammaCategories) -> Categories:
-    """+G4 (means unless gamma says so), +G4m, +G4a or +GA4 (medians), +LN4, +R4, +R{w,r,…}, +H4, +E."""
+    """+G4 (means unless gamma says so), +G4m, +G4a or +GA4 (medians), +AG4 likewise, +LN4, +R4, +R{w,r,…},
+    +H4, +E."""
     name = piece.name.upper()
     if name == "E":
         return UniformRate("+E")
@@ -116,9 +120,13 @@ def rate_categories(piece: Piece, gamma: GammaCategories) -> Categories:
         return LengthClasses(_count(lengths.group(1) or str(len(piece.positional) or 4), piece))
     if log_normal := _LOG_NORMAL.fullmatch(name):
         return LogNormalRates(_count(log_normal.group(1) or "4", piece))
+    kind: GammaCategories = gamma
+    if neighbours := _NEIGHBOURS.fullmatch(name):
+        if neighbours.group(2):
+            kind = "mean" if neighbours.group(2) == "M" else "median"
+        return AutocorrelatedGammaRates(_count(neighbours.group(1) or "4", piece, 2), kind)
     match = _GAMMA.fullmatch(name)
     if match:
-        kind: GammaCategories = gamma
         if match.group(1) or match.group(3):
             kind = "mean" if match.group(3) == "M" else "median"
         return GammaRates(_count(match.group(2) or "4", piece), kind)

@@ -37,8 +37,10 @@ _FREQUENCIES = (BuiltInFrequencies, SimplexFrequencies)
 
 def form_of(model: Model) -> tuple | None:
     """Equal for models that differ in the values of their parameters alone; None where a model is evaluated
-    by itself: mixtures, codons, irreversible models, hidden classes."""
+    by itself: mixtures, codons, irreversible models, hidden classes, rates correlated along the sites."""
     mixture = model.mixture
+    if model.along_sites is not None:
+        return None
     if not isinstance(mixture, ProcessMixture) or len(mixture.components) > 1 or model.root_term is not None:
         return None
     family = mixture.components[0].family

@@ -83,7 +83,7 @@ def chosen(
 def cells_of(problem: Problem, engine: str) -> int:
     """How many cells a problem has, by the distinct columns of its inner nodes; of GPUs, which are alike and
     come in powers of two, a power of two."""
-    if engine not in LEAST_WORK:
+    if engine not in LEAST_WORK or problem.order is not None:  # neighbours stay together
         return 1
     (n_tips, n_patterns), n_states = problem.tip_codes.shape, problem.state_sets.shape[1]
     each = problem.n_categories * n_states * (n_states + PASSING)

@@ -9,6 +9,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.pruning.site_order import SiteOrder
 
 # Records that every column of kernels shares.
 
@@ -82,6 +83,7 @@ class Problem:
     ascertained: (P,) bool, patterns that stand for unobservable ones (weight 0), see reference/recursion.py.
     left, right: (T-1,) int32 children of internal node T+k (binary, children below parents, root last).
     n_categories: C (without invariable sites). repeats: use distinct columns. precision: of the messages.
+    order: of the sites, where the categories of neighbours depend on each other.
     """
 
     tip_codes: np.ndarray
@@ -93,6 +95,7 @@ class Problem:
     n_categories: int
     precision: str = "float64"
     repeats: bool = True
+    order: SiteOrder | None = None
 
 
 @dataclass(frozen=True)

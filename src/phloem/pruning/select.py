@@ -9,6 +9,7 @@ from functools import partial
 from phloem.errors import DeviceError, require_choice
 from phloem.hardware.limits import require_threads
 from phloem.hardware.machine import gpu_is_here, require_torch, usable_cores, why_not_gpu
+from phloem.pruning.along_sites import AlongSites
 from phloem.pruning.gpu.cost import (
     LOADING_SECONDS,
     WORTH_SECONDS,
@@ -70,25 +71,41 @@ def select_engine(
     require_threads(threads)
     require_choice("engine", requested, ENGINES)
     require_choice("precision", problem.precision, PRECISIONS)
+    along = problem.order is not None
+    if along:
+        require_cpu_for_order(requested)
     if requested == "reference":
         return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
     if requested == "gpu":
         return _gpu(problem)
-    if requested == "auto" and threads is None and problem.precision == "float32" and gpu_is_here():
+    may_use_gpu = requested == "auto" and threads is None and not along and gpu_is_here()
+    if may_use_gpu and problem.precision == "float32":
         if problem.state_sets.shape[1] < FLOAT32_STATES:
             return _gpu(problem, "chosen: float32 is not offered on CPUs for few states")
     refuse_slow_precision(problem)
     chosen, why_threads = _choose_threads(problem, beside, threads)
     why = "asked for"
     if requested == "auto":
-        why = f"chosen: {why_not_gpu()}"
-        if threads is None and gpu_is_here():
+        why = f"chosen: {ALONG_SITES if along else why_not_gpu()}"
+        if may_use_gpu:
             use_gpu, reason = _compare(together or [problem], chosen)
             why = f"chosen: {reason}"
             if use_gpu:
                 return _gpu(problem, why)
     make = partial(_make_cpu, threads=chosen)
     return Selection("cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", make)
+
+
+ALONG_SITES = "rates that are correlated along the sites are summed over there only"  # why, as a clause
+
+
+def require_cpu_for_order(requested: str) -> None:
+    """DeviceError where a GPU is asked for what goes along the sites one after the other."""
+    if requested == "gpu":
+        raise DeviceError(
+            "rates that are correlated along the sites (+AG) are evaluated on CPUs only",
+            hint="Leave the GPU out, or write +G in place of +AG.",
+        )
 
 
 def _compare(problems: Sequence[Problem], cores: int) -> tuple[bool, str]:
@@ -251,11 +268,20 @@ def _gpu(problem: Problem, why: str = "asked for") -> Selection:
 
 def _make_reference(problem: Problem) -> Evaluator:
     from phloem.pruning.reference.evaluator import ReferenceEvaluator
+    from phloem.pruning.reference.neighbours import sites_together
 
-    return ReferenceEvaluator(problem)
+    return (
+        ReferenceEvaluator(problem)
+        if problem.order is None
+        else AlongSites(problem, ReferenceEvaluator, sites_together)
+    )
 
 
 def _make_cpu(problem: Problem, threads: int) -> Evaluator:
     from phloem.pruning.cpu.evaluator import CpuEvaluator
 
-    return CpuEvaluator(problem, threads)
+    if problem.order is None:
+        return CpuEvaluator(problem, threads)
+    from phloem.pruning.cpu.neighbours import sites_together
+
+    return AlongSites(problem, partial(CpuEvaluator, threads=threads), sites_together)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -11,6 +13,7 @@ from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel, structure_of_model
 from phloem.model.grammar import parse_model
+from phloem.pruning.site_order import SiteOrder
 from phloem.summary.splits import topology_table
 from phloem.summary.trace import mixing
 
@@ -39,6 +42,9 @@ def prior_draws(n_tips: int, n: int, structure: ChainModel | None = None, **sett
     chains = ChainSettings(use_data=False, n_runs=1, generations=n * every, **settings)
     structure = structure or gtr()
     data = [no_data(n_tips, part.model.n_states) for part in structure.parts]
+    if structure.along_sites:
+        one = np.zeros(1, np.int64)
+        data = [replace(own, order=SiteOrder(one, one + 1)) for own in data]
     run = new_run(0, data, structure, chains)
     samples = advanced(run, n * every).samples
     first = n // 10 + 1

@@ -70,7 +70,13 @@ def options(tmp_path: Path, *lines: str, **how) -> dict:
         (["lset nst=mixed rates=gamma;"], "MIXED+FO+G4"),
         (["lset nst=2 rates=lnorm nlnormcat=5;"], "HKY+FO+LN5"),
         (["lset rates=lnorm; prset shapepr=fixed(0.3);"], "F81+FO+LN4{0.3}"),
-        (["lset nst=mixed rates=adgamma;", "lset nst=2 rates=equal;"], "HKY+FO"),
+        (["lset nst=mixed rates=kmixture;", "lset nst=2 rates=equal;"], "HKY+FO"),
+        (["lset nst=2 rates=adgamma ngammacat=5;"], "HKY+FO+AG5"),
+        (
+            ["lset rates=adgamma;", "prset shapepr=fixed(0.5) ratecorrpr=fixed(0.3);"],
+            "F81+FO+AG4{alpha=0.5,rho=0.3}",
+        ),
+        (["lset rates=adgamma; prset ratecorrpr=fixed(-0.25);"], "F81+FO+AG4{rho=-0.25}"),
         (["lset nucmodel=codon nst=2; prset omegapr=fixed(0.3);"], "GY94{omega=0.3}+FO"),
         (["lset nucmodel=codon; prset statefreqpr=fixed(equal);"], "GY94{kappa=1}+FQ"),
     ],
@@ -304,6 +310,16 @@ def test_classes_of_log_normal_rates_that_mrbayes_does_not_count_are_told(tmp_pa
         assert not any("nlnormcat" in note for note in analysis(tmp_path, line).notes)
 
 
+def test_correlated_rates_of_neighbours(tmp_path):
+    assert "prior" not in options(tmp_path, "lset rates=adgamma;")  # uniform(-1,1) in both programs
+    found = options(tmp_path, "lset rates=adgamma; prset ratecorrpr=uniform(0,1);")
+    assert found["prior"] == ["rho=uniform(0,1)"]
+    assert any("Yang" in note for note in analysis(tmp_path, "lset rates=adgamma;").notes)
+    assert not any("Yang" in note for note in analysis(tmp_path, "lset rates=gamma;").notes)
+    with pytest.raises(InputError, match="ratecorrpr needs 2 number"):
+        options(tmp_path, "lset rates=adgamma; prset ratecorrpr=uniform(0);")
+
+
 def test_after_quit_and_after_mcmc(tmp_path):
     found = analysis(tmp_path, "lset nst=2;", "mcmc;", "lset nst=6;", "sumt;", "quit;", "mcmc;")
     assert found.options["model"] == "HKY+FO" and any("comes after mcmc" in note for note in found.notes)
@@ -314,7 +330,7 @@ def test_after_quit_and_after_mcmc(tmp_path):
     [
         ("lset nst=mixed; prset revratepr=exponential(1);", "revratepr is symdir"),
         ("lset nst=mixed nucmodel=codon;", "codon models with nst=mixed"),
-        ("lset rates=adgamma;", "rates=adgamma"),
+        ("lset rates=kmixture;", "rates=kmixture"),
         ("lset nucmodel=doublet;", "doublet"),
         ("lset nucmodel=codon omegavar=m10;", "omegavar=m10"),
         ("lset nucmodel=codon omegavar=ny98; prset ny98omega3pr=uniform(0.5,9);", "is 1 or more"),

@@ -32,11 +32,13 @@ from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_text import write_newick
 from phloem.io.output_file import write_file
-from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.problem import engine_problem, site_distances
 from phloem.model.families import default_states
 from phloem.model.record import SiteModel
+from phloem.pruning.along_sites import AlongSites
 from phloem.pruning.interface import Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
+from phloem.pruning.reference.neighbours import sites_together
 from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
@@ -85,6 +87,7 @@ def plain_likelihood(
     """
     counts = unrecorded or (0,) * len(alignments)
     patterns = [with_unrecorded(site_patterns(a), n) for a, n in zip(alignments, counts)]
+    apart = [site_distances(part.model, a) for part, a in zip(structure.parts, alignments)]
     taxa = alignments[0].taxa
 
     def log_likelihood(parent: np.ndarray, lengths: np.ndarray, numbers: Mapping[str, float]) -> float:
@@ -94,7 +97,7 @@ def plain_likelihood(
         values = structure.values_of(numbers)
         for part, own in enumerate(patterns):
             model, factor = structure.parts[part].model, structure.rate_factor(part, values)
-            problem = engine_problem(own, model, layout.children, repeats=False)
+            problem = engine_problem(own, model, layout.children, repeats=False, distance=apart[part])
             site_model = model.evaluate(structure.model_values(part, values))
             own_sets = structure.sets[part]
             effective = by_node[own_sets.start : own_sets.stop] * factor
@@ -121,9 +124,12 @@ def plain_prior(structure: ChainModel, priors: Priors) -> Plain:
 
 def _by_blocks(problem: Problem, lengths: np.ndarray, model: SiteModel) -> float:
     """The reference's log-likelihood, a block of patterns after the other, so that it needs little memory
-    beside the chains. Patterns that cannot be observed concern all others: then in one piece."""
+    beside the chains. Patterns that cannot be observed concern all others: then in one piece, and so are
+    neighbours that depend on each other."""
     n_patterns = problem.tip_codes.shape[1]
     column = 8 * problem.n_categories * problem.state_sets.shape[1] * 2 * problem.tip_codes.shape[0]
+    if problem.order is not None:
+        return AlongSites(problem, ReferenceEvaluator, sites_together).log_likelihood(lengths, model)
     size = n_patterns if problem.ascertained.any() else max(1, BLOCK_BYTES // column)
     return math.fsum(
         ReferenceEvaluator(

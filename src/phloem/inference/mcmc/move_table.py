@@ -92,6 +92,12 @@ def chosen_moves(
     available = available_moves(structure, n_tips, fixed_topology)
     if weights is None:
         return tuple(m for m in available if m.weight > 0)
+    for name in [m.name for m in available if m.move.gradients and structure.along_sites]:
+        if weights.get(name, 0.0) > 0:
+            raise InputError(
+                f"move '{name}' asks for gradients, which chains have of independent sites only",
+                hint="Leave it out, or write +G in place of +AG.",
+            )
     names = [m.name for m in available]
     for name in weights:
         if name not in names:

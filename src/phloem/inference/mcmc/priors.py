@@ -29,6 +29,7 @@ _FIT: dict[str, tuple[type[Family], ...]] = {
     "simplex": (Dirichlet, Beta),
     "positive": (Exponential, Uniform, Gamma, InverseGamma, LogNormal, Ratios, BetaPrime),
     "unit": (Uniform, Beta),
+    "interval": (Uniform,),
     "tied": (Dirichlet,),
 }
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import SitePatterns, site_patterns, with_unrecorded
+from phloem.data.translation import distances
 from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.density.parameterisation import PARTITION_RATES, Reading
 from phloem.errors import InputError, in_file
@@ -26,12 +27,14 @@ from phloem.inference.mcmc.records import (
     MATRIX,
     MORE_SHARES,
     RATE,
+    RHO,
     SHARES,
     Recipes,
 )
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.model.model import Model
 from phloem.model.site_rates import LogNormalRates
+from phloem.pruning.site_order import SiteOrder
 
 # What the chains see of an alignment: patterns as rows of the codes that occur.
 
@@ -40,7 +43,8 @@ from phloem.model.site_rates import LogNormalRates
 class Observations:
     """taxa: T names. codes: (T, P) rows of code_sets (n_codes, S). weights: (P,). The first n_hidden
     patterns are those that an ascertained data set cannot show (weight 0). sites: (P,) the number
-    in the file of the first site that shows a pattern, 0 where none does; None where nobody knows."""
+    in the file of the first site that shows a pattern, 0 where none does; None where nobody knows.
+    order: of the sites, for models under which neighbours depend on each other."""
 
     taxa: tuple[str, ...]
     codes: np.ndarray
@@ -48,14 +52,17 @@ class Observations:
     weights: np.ndarray
     n_hidden: int = 0
     sites: np.ndarray | None = None
+    order: SiteOrder | None = None
 
 
 def observations(
-    alignment: Alignment, unseen: Unseen = (), unrecorded: int = 0, sites: np.ndarray | None = None
-) -> Observations:
+    alignment: Alignment, unseen: Unseen = (), unrecorded: int = 0, sites: np.ndarray | None = None,
+    along: bool = False,
+) -> Observations:  # fmt: skip
     """Site patterns of an alignment with only the codes that occur.
 
-    unseen: as Model's. unrecorded: characters of which nothing is known, but that they were seen. Raises
+    unseen: as Model's. unrecorded: characters of which nothing is known, but that they were seen. along: the
+    order of the sites matters. Raises
     InputError for fewer than three taxa, and for a site that could be one that is never seen.
     """
     if alignment.n_taxa < 3:
@@ -78,6 +85,7 @@ def observations(
         weights,
         n_hidden,
         None if sites is None else _first_sites(patterns.site_pattern, sites, len(weights), n_hidden),
+        SiteOrder(patterns.site_pattern.astype(np.int64), distances(alignment)) if along else None,
     )
 
 
@@ -137,7 +145,7 @@ def recipes_of(structure: ChainModel) -> Recipes:
     rates, shares = structure.parameterisation.rates, structure.parameterisation.rate_shares
     ends = np.cumsum([_n_choices(_choice(structure, i)) for i in range(n_parts)])
     recipes = Recipes(
-        rows=np.full((n_parts, 10), -1, np.int64),
+        rows=np.full((n_parts, 11), -1, np.int64),
         reads=np.array([structure.reads(i) for i in range(n_parts)], np.uint8).reshape(n_parts, space.size),
         base=np.zeros((ends[-1], states, states)),
         share_of=np.zeros((n_parts, 2, states, states), np.int64),
@@ -170,6 +178,7 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
     free = {r.parameter.name: r for r in structure.parameterisation.readings[i] if r.block in space}
     shape, proportion = free.pop("alpha", free.pop("sigma", None)), free.pop("p_invariable", None)
     categories = model.site_rates.categories
+    rho = free.pop("rho", None)
     if any(p.name in free for p in categories.term.parameters):
         return
     if shape is not None and len(model.evaluate(model.start_values()).processes) > 1:
@@ -205,6 +214,8 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
         row[INVARIABLE] = space.place(proportion.block).start
     else:
         recipes.invariable[i] = fixed
+    if rho is not None:
+        row[RHO] = space.place(rho.block).start
     if structure.parameterisation.rates[i] >= 0:
         row[RATE] = space.place(PARTITION_RATES).start + structure.parameterisation.rates[i]
     recipes.rates[i, : len(rates)] = rates * (1 - fixed)

@@ -33,17 +33,19 @@ JUMP_UNIT = 2.0**-20  # of squared jumps: whole numbers of it add up alike in ev
 BY_MODEL, COMPILED = range(2)
 # columns of Recipes.rows
 (
-    KIND, SHARES, MORE_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, FORM, MATRIX, CHOICE
-) = range(10)  # fmt: skip
+    KIND, SHARES, MORE_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, FORM, MATRIX, CHOICE,
+    RHO,
+) = range(11)  # fmt: skip
 GAMMA_MEANS, GAMMA_MEDIANS, LOG_NORMAL = range(3)  # of rates (FORM)
 
 
 class Recipes(NamedTuple):
-    """How a partition's model follows from the numbers. rows: (L, 10) int64: KIND; SHARES, MORE_SHARES,
+    """How a partition's model follows from the numbers. rows: (L, 11) int64: KIND; SHARES, MORE_SHARES,
     the first of up to two blocks of shares of relative rates, -1 where there are none; FREQUENCIES, the first
     of its S frequencies, -1 where they are fixed; ALPHA, of the shape of rates, -1 where they are fixed;
     INVARIABLE, -1: fixed; RATE, of the partition's share of the rate, -1: none; FORM: of the rates;
-    MATRIX, its row of base and frequencies, to which the number CHOICE is added, -1: none.
+    MATRIX, its row of base and frequencies, to which the number CHOICE is added, -1: none; RHO, of the
+    correlation of neighbours' rates, -1: there is none, or it is fixed.
     reads: (L, n) uint8, which numbers the partition's model reads.
     base: (R, S', S') fixed exchangeabilities, S' the most states, R one a partition or as many as it chooses
     among; share_of: (L, 2, S', S') which share of each block multiplies them; frequencies: (R, S') fixed

@@ -52,13 +52,13 @@ def seen_of(
     parts: Sequence[Observations], structure: ChainModel, settings: ChainSettings, size: int, on_device: bool
 ) -> Seen:
     """Of a chain that so many processes share. on_device: its likelihoods are found there."""
-    from phloem.inference.mcmc import start  # numba takes a third of a second to load
+    from phloem.inference.mcmc import cells as made  # numba takes a third of a second to load
     from phloem.inference.mcmc.characters import parsimony_room
     from phloem.inference.mcmc.move_table import chosen_moves
 
     n_tips = len(parts[0].taxa)
     moves = chosen_moves(structure, n_tips, settings.move_weights, settings.fixed_topology)
-    cells = tuple(start.chain_cells(parts, structure, settings, on_device))
+    cells = tuple(made.chain_cells(parts, structure, settings, on_device))
     return Seen(
         n_tips, cells, dealt(cells, size), parsimony_room(cells, any(move.move.parsimony for move in moves))
     )

@@ -15,7 +15,7 @@ from phloem.inference.mcmc.heating import first_powers
 from phloem.inference.mcmc.learning import joint_blocks
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
-from phloem.inference.mcmc.recipes import Observations, recipes_of
+from phloem.inference.mcmc.recipes import recipes_of
 from phloem.inference.mcmc.records import (
     OF_ALL_NUMBERS,
     OF_LENGTHS,
@@ -33,7 +33,7 @@ from phloem.inference.mcmc.split_memory import no_splits
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.weights import cumulative_shares, nothing_seen
 from phloem.pruning.cpu.cell_loops import GRADIENT, PROPOSE
-from phloem.pruning.cpu.cell_memory import Part, column_ranges, down_arrays, down_scratch, pre_order_vectors
+from phloem.pruning.cpu.cell_memory import Part, down_arrays, down_scratch, pre_order_vectors
 from phloem.pruning.cpu.cell_records import DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import tip_keys
 from phloem.pruning.cpu.forest import Forest
@@ -175,24 +175,6 @@ def _order(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 # The records of one run at its start: constants, trees, cells.
-
-
-def chain_cells(
-    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, on_device: bool = False
-) -> list[Part]:
-    """The cells of a chain, whoever has them, in all partitions, their models those of the starting numbers.
-    on_device: where devices evaluate them."""
-    start, parts = structure.space.start(), list[Part]()
-    for i, data in enumerate(observed):
-        model, hidden = structure.site_model(i, start), np.zeros(data.codes.shape[1], bool)
-        hidden[: data.n_hidden] = True
-        sets = np.asarray(data.code_sets, bool)[:, structure.parts[i].model.observed_state]
-        first = structure.sets[i].start
-        part = Part(
-            data.codes, sets, data.weights, hidden, model.process, model.length_class, first, settings.repeats
-        )
-        parts += column_ranges(part, len(parts), on_device)
-    return parts
 
 
 def chain_forest(

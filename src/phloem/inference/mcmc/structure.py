@@ -28,7 +28,7 @@ from phloem.model.model import Model
 from phloem.model.record import ParameterValue, SiteModel
 from phloem.model.substitution import without_unreachable_states
 
-_BOUNDS = {"alpha": (1e-3, 200.0), "sigma": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
+_BOUNDS = {"alpha": (1e-3, 200.0), "sigma": (1e-3, 200.0), "p_invariable": (0.0, 0.9999), "rho": (-1.0, 1.0)}
 _SHARE = (1e-6, 1.0 - 1e-6)  # of numbers below 1
 _PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}
 _PRINTED |= {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT" if (a, b) != ("G", "T")}
@@ -104,6 +104,11 @@ class ChainModel:
         return weights @ lengths
 
     @property
+    def along_sites(self) -> bool:
+        """Whether sites of some part depend on their neighbours."""
+        return any(part.model.along_sites is not None for part in self.parts)
+
+    @property
     def length_unit(self) -> str:
         """What a branch length counts, as files and tables say it."""
         nucleotide = any(part.site_length > 1 for part in self.parts)
@@ -158,8 +163,8 @@ class ChainModel:
 
 
 def _place_in_trace(block: Block) -> int:
-    """MrBayes' order: rates, omega, frequencies, gamma shape, invariable sites, then the rest."""
-    order = ("relative_rates", "kappa", "omega", "frequencies", "alpha", "sigma", "p_invariable")
+    """MrBayes' order: rates, omega, frequencies, gamma shape and correlation, invariable sites, the rest."""
+    order = ("relative_rates", "kappa", "omega", "frequencies", "alpha", "sigma", "rho", "p_invariable")
     name = _bare(block.name)
     if name in order:
         return order.index(name)

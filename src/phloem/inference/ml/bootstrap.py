@@ -39,6 +39,11 @@ _STREAM = 3  # of random numbers
 Told = Callable[[int, int], None]
 
 
+def _resampled(data: Alignment, columns: np.ndarray) -> Alignment:
+    """These columns, which are then nobody's neighbours."""
+    return replace(data, codes=np.ascontiguousarray(data.codes[:, columns]), places=None)
+
+
 @dataclass(frozen=True, eq=False)
 class Resampling:
     """What a replicate is drawn from. parts: name, alignment and model string of each; linkage: what several
@@ -67,7 +72,7 @@ class Resampling:
                 columns = np.tile(np.arange(data.n_sites), often)
             else:
                 columns = rng.integers(0, data.n_sites, often * data.n_sites)
-            made.append((name, replace(data, codes=np.ascontiguousarray(data.codes[:, columns])), text))
+            made.append((name, _resampled(data, columns), text))
         return self._searched(made, place)
 
     def values_of(self, drawn: Searched, values: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:

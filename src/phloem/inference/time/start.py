@@ -45,6 +45,7 @@ from phloem.inference.time.records import (
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import NO_TRAIT
+from phloem.likelihood.problem import refuse_along_sites
 from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
     Part,
@@ -94,6 +95,7 @@ def dated_cells(observed: Sequence[Observations], model: TimeModel, on_device: b
     devices evaluate them."""
     parts = list[Part]()
     for i, data in enumerate(observed):
+        refuse_along_sites(model.engine.parts[i].model, "phloem time")
         site_model = model.engine.site_model(i, model.engine.space.start())
         hidden = np.zeros(data.codes.shape[1], bool)
         hidden[: data.n_hidden] = True

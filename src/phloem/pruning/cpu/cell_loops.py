@@ -15,12 +15,14 @@ from numba.core import types
 from phloem.hardware.numba_compile import ByAddress, merged, uncounted
 from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, evaluate, propose, settle_cell
 from phloem.pruning.cpu.cell_down import gradient
+from phloem.pruning.cpu.cell_neighbours import propose_along
 from phloem.pruning.cpu.cell_records import CellNumbers, CellScratch, DownScratch, ForestTrees, ProposedTree
+from phloem.pruning.cpu.neighbour_matrices import set_neighbours
 from phloem.pruning.cpu.records import EigenScratch, Scratch
 from phloem.pruning.cpu.schedule import next_task
 
 # columns of the table of numbers behind those of CellNumbers
-PROPOSE, EVALUATE, GRADIENT = range(len(CellNumbers._fields), len(CellNumbers._fields) + 3)
+PROPOSE, EVALUATE, GRADIENT, CORRELATE = range(len(CellNumbers._fields), len(CellNumbers._fields) + 4)
 
 _I, _F, _II, _FF = types.int64[::1], types.float64[::1], types.int64[:, ::1], types.float64[:, ::1]
 _BOOL = types.boolean
@@ -32,13 +34,14 @@ def _record(kind, *fields):
 
 _TREE = _record(ProposedTree, _I, _I, _I, _I, types.int64, types.uint8[::1], _FF, _FF)
 _KERNEL = _record(Scratch, _F, _F, _F, _F, _F, _I, _F, _F)
-_SCRATCH = _record(CellScratch, _KERNEL, _F, _I, _F, _F, _F, _I, _I, _II, _BOOL[::1])
+_SCRATCH = _record(CellScratch, _KERNEL, _F, _I, _F, _F, _F, _I, _I, _II, _BOOL[::1], _F, _F)
 _EIGEN = _record(EigenScratch, *[_F] * 8)
 _DOWN = _record(DownScratch, _I, _I, _FF, _II, _I, _F, _EIGEN)
 
 _value = ByAddress(_I, _I, _TREE, _BOOL, _BOOL, _SCRATCH)
 _slopes = ByAddress(_I, _I, _I, _TREE, types.int64, _BOOL, _SCRATCH, _DOWN)
-_call_value, _call_slopes = _value.call, _slopes.call
+_matrices = ByAddress(_I, _I, types.float64, _F)
+_call_value, _call_slopes, _call_matrices = _value.call, _slopes.call, _matrices.call
 
 
 @uncounted
@@ -49,6 +52,16 @@ def propose_four(numbers, addresses, tree, model_changed, everything, scratch):
 @uncounted
 def propose_any(numbers, addresses, tree, model_changed, everything, scratch):
     return propose(numbers, addresses, tree, model_changed, everything, ANY_STATES, scratch)
+
+
+@uncounted
+def propose_along_four(numbers, addresses, tree, model_changed, everything, scratch):
+    return propose_along(numbers, addresses, tree, model_changed, everything, FOUR_STATES, scratch)
+
+
+@uncounted
+def propose_along_any(numbers, addresses, tree, model_changed, everything, scratch):
+    return propose_along(numbers, addresses, tree, model_changed, everything, ANY_STATES, scratch)
 
 
 @uncounted
@@ -78,9 +91,16 @@ _MEANT = {
 }
 
 
-def address_of_code(column: int, four: bool) -> int:
-    """Of what a column of the table of numbers stands for, for cells of four states or of any others."""
-    kind, for_four, for_any = _MEANT[column]
+_MEANT_ALONG = {
+    PROPOSE: (_value, propose_along_four, propose_along_any),
+    CORRELATE: (_matrices, set_neighbours, set_neighbours),
+}
+
+
+def address_of_code(column: int, four: bool, along: bool = False) -> int:
+    """Of what a column of the table of numbers stands for, for cells of four states or of any others; along:
+    whose sites depend on their neighbours. KeyError for what such cells do not know."""
+    kind, for_four, for_any = (_MEANT_ALONG if along else _MEANT)[column]
     return kind.address(for_four if four else for_any)
 
 
@@ -93,6 +113,13 @@ def propose_cell(numbers, addresses, tree, model_changed, everything, scratch):
     holds other numbers than the accepted one. everything: trust no cache (a start, a checkpoint).
     """
     return _call_value(numbers[PROPOSE], (numbers, addresses, tree, model_changed, everything, scratch))
+
+
+@merged
+def correlate_cell(numbers, addresses, rho, room):
+    """Write what a correlation of neighbours' rates says into the slot of a cell's model that is not in use.
+    room: CellScratch.along."""
+    return _call_matrices(numbers[CORRELATE], (numbers, addresses, rho, room))
 
 
 @merged

@@ -8,10 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from phloem.model.autocorrelated_rates import class_edges
 from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch, DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import table_entries
 from phloem.pruning.cpu.records import EigenScratch, Scratch, Shape
 from phloem.pruning.cpu.storage import BATCH, rows_for, shape_of_sizes, state_sets
+from phloem.pruning.site_order import SiteOrder
 
 # Up to here no product of four states' messages can leave double precision (docs/mcmc.md): on a branch of
 # 1e-8 a state changes with 1e-8 or so. With more states a change can need several steps, 1e-24 for a codon.
@@ -23,7 +25,8 @@ class Part:
     """What is fixed of one partition. tip_codes (T, P): rows of state_sets (n_codes, S) bool; weights (P,);
     unobservable (P,) bool: patterns that stand for those that could not be seen (weight 0). process,
     length_class: (C,) of every category. first_lengths: the first row of a chain's lengths that it uses.
-    repeats: work on distinct columns. model_of: an earlier part whose model it shares, or -1."""
+    repeats: work on distinct columns. model_of: an earlier part whose model it shares, or -1. order: of the
+    sites, where the categories of neighbours depend on each other."""
 
     tip_codes: np.ndarray
     state_sets: np.ndarray
@@ -34,6 +37,7 @@ class Part:
     first_lengths: int = 0
     repeats: bool = True
     model_of: int = -1
+    order: SiteOrder | None = None
 
 
 RANGE_ENTRIES, RANGE_COLUMNS = 16_000, 15
@@ -49,11 +53,11 @@ how many there are at most, since the host lists what is to be done for every ra
 def column_ranges(part: Part, number: int, on_device: bool = False) -> list[Part]:
     """A large part as several ranges of its columns, on a grid that depends on the data alone, and on whether
     devices evaluate them. number: that the first gets; the others share its model. Columns that could not be
-    seen keep a part together."""
+    seen keep a part together, and so do neighbours that depend on each other."""
     n_patterns = part.tip_codes.shape[1]
     sizes = n_patterns, part.state_sets.shape[1], len(part.process)
     n = n_device_ranges(len(part.tip_codes), *sizes) if on_device else n_ranges(*sizes)
-    if n < 2 or part.unobservable.any():
+    if n < 2 or part.unobservable.any() or part.order is not None:
         return [part]
     ends = [n_patterns * k // n for k in range(n + 1)]
     return [
@@ -91,7 +95,7 @@ def cell_scratch(parts: Sequence[Part]) -> CellScratch:
     nodes = 2 * len(parts[0].tip_codes) - 1
     padded, states = max(s.padded for s in shapes), max(s.states for s in shapes)
     categories, width = max(s.categories for s in shapes), max(s.blocks * s.width for s in shapes)
-    codes = max(len(part.state_sets) for part in parts)
+    codes, along = max(len(part.state_sets) for part in parts), [p for p in parts if p.order is not None]
     kernel = Scratch(
         rows=_zeros(max(BATCH * padded + 64, width)),
         more_rows=_zeros(BATCH * padded + 64),
@@ -113,6 +117,8 @@ def cell_scratch(parts: Sequence[Part]) -> CellScratch:
         base=np.zeros(1, np.int64),
         todo=np.empty((nodes, 2), np.int64),
         dirty=np.zeros(nodes, np.bool_),
+        relative=np.empty(max((p.tip_codes.shape[1] * len(p.process) for p in along), default=0)),
+        along=np.empty(3 * (categories + 1) ** 2),
     )
 
 
@@ -196,6 +202,8 @@ def cell_sizes(part: Part, hangs: bool) -> list[int]:
             ascertained=int(part.unobservable.any()),
             repeats=int(part.repeats),
             hangs=int(hangs),
+            sites=0 if part.order is None else len(part.order.pattern),
+            distances=0 if part.order is None else len(part.order.distances),
         )
     )
 
@@ -226,6 +234,10 @@ def shared_arrays(part: Part) -> dict[str, np.ndarray]:
         "message_start": start,
         "process": np.ascontiguousarray(part.process, np.int64),
         "length_class": np.ascontiguousarray(part.length_class, np.int64),
+        "site_pattern": np.array(() if part.order is None else part.order.pattern, np.int64),
+        "site_step": np.array(() if part.order is None else part.order.step, np.int64),
+        "site_distances": np.array(() if part.order is None else part.order.distances, np.int64),
+        "class_edges": class_edges(len(part.process)),
     }
 
 
@@ -260,6 +272,7 @@ def cell_arrays(part: Part, shared: dict[str, np.ndarray], messages: dict[str, n
         slot=np.zeros(2, np.int64),
         log_likelihood=np.zeros(2),
         site_log=np.zeros(n_patterns),
+        neighbours=np.zeros((2, 0 if part.order is None else len(part.order.distances), c, c)),
     )
 
 

@@ -31,7 +31,8 @@ class CellNumbers(NamedTuple):
     padded, blocks, width, exponents, matrix: as in records.Shape; processes: M; first_lengths,
     length_classes: which rows of a chain's lengths the cell uses, K of them; message_rows, column_rows: of
     all regions; guarded: 1 if columns are rescaled; ascertained: 1 if some patterns stand for unobservable
-    ones; repeats: 1 to work on distinct columns."""
+    ones; repeats: 1 to work on distinct columns; sites: L where neighbours depend on each other, else 0, and
+    distances: D, how many there are between neighbours."""
 
     tips: int
     patterns: int
@@ -52,6 +53,8 @@ class CellNumbers(NamedTuple):
     ascertained: int
     repeats: int
     hangs: int
+    sites: int
+    distances: int
 
 
 class CellArrays(NamedTuple):
@@ -60,7 +63,8 @@ class CellArrays(NamedTuple):
 
     Shared by the chains of a partition: tip_codes (T, P) int32, rows of the state sets; set_first,
     set_states: records.StateSets; weights (P,); unobservable (P,) uint8; invariant_states (P · S,) uint8;
-    column_start, message_start (2N,) int64, the first row of every region.
+    column_start, message_start (2N,) int64, the first row of every region; site_pattern, site_step (L,),
+    site_distances (D,) int64: site_order.SiteOrder; class_edges (C - 1,): normal quantiles between classes.
     Of the cell: at (2, 3, N) int64: the region in use of every node's columns, messages and matrix, of the
     accepted state and of the proposal; size (2N,) int64 distinct columns of a region; version (2N,) int64 how
     often they were numbered; class_of (2N - 2T, P) int32, classes of all patterns in the regions of internal
@@ -68,7 +72,8 @@ class CellArrays(NamedTuple):
     values (blocks, message rows · width); taken (blocks, message rows · exponents) int32, rescaled
     (blocks, 2N) uint8; matrices (blocks, 2N · matrix). Model, two slots: eigenvalues (2, M, S), right, left
     (2, M, ., .), root_frequencies (2, M, S), process, length_class (C,) int64, rates, weights_of_categories
-    (2, C), invariant (2,), invariant_frequencies (2, S). slot (2,) int64: of the accepted model, and of the
+    (2, C), invariant (2,), invariant_frequencies (2, S), neighbours
+    (2, D, C, C): site_order.neighbour_powers. slot (2,) int64: of the accepted model, and of the
     proposal's. log_likelihood (2,): accepted and proposed. site_log (P,): of the last evaluation that was not
     a chain's proposal."""
 
@@ -103,6 +108,11 @@ class CellArrays(NamedTuple):
     slot: np.ndarray
     log_likelihood: np.ndarray
     site_log: np.ndarray
+    site_pattern: np.ndarray
+    site_step: np.ndarray
+    site_distances: np.ndarray
+    class_edges: np.ndarray
+    neighbours: np.ndarray
 
 
 class DownArrays(NamedTuple):
@@ -149,7 +159,8 @@ class CellScratch(NamedTuple):
     """What one thread works in, as large as its largest cell needs. kernel: of the kernels; mantissa,
     site_log, site_weights (P,), power (P,) int64; tip (codes · width,): tip 0's message times what the root
     weighs it by; table: of number_pairs, and base (1,), what of it counts as empty; todo (N, 2) int64: nodes
-    to recompute, and whether their matrix is another; dirty (N,)."""
+    to recompute, and whether their matrix is another; dirty (N,); relative (P · C,), along (3 (C + 1)²,):
+    where neighbours depend on each other, likelihoods of categories, and what goes along the sites."""
 
     kernel: Scratch
     mantissa: np.ndarray
@@ -161,6 +172,8 @@ class CellScratch(NamedTuple):
     base: np.ndarray
     todo: np.ndarray
     dirty: np.ndarray
+    relative: np.ndarray
+    along: np.ndarray
 
 
 class ProposedTree(NamedTuple):
@@ -193,7 +206,7 @@ class ForestTrees(NamedTuple):
 
 MODEL_FIELDS = (
     "eigenvalues", "eigen_right", "eigen_left", "root_frequencies", "rates", "category_weights", "invariant",
-    "invariant_frequencies", "slot",
+    "invariant_frequencies", "slot", "neighbours",
 )  # fmt: skip
 """Arrays that cells of one model share."""
 
@@ -203,7 +216,8 @@ MODEL_FIELDS = (
     AT, SIZE, VERSION, CLASS_OF, LEFT, RIGHT, VALUES, TAKEN, RESCALED, P, EIGENVALUES, EIGEN_RIGHT,
     EIGEN_LEFT, ROOT_FREQUENCIES, PROCESS, LENGTH_CLASS, RATES, CATEGORY_WEIGHTS, INVARIANT,
     INVARIANT_FREQUENCIES, SLOT, LOG_LIKELIHOOD, SITE_LOG,
-) = range(31)  # fmt: skip
+    SITE_PATTERN, SITE_STEP, SITE_DISTANCES, CLASS_EDGES, NEIGHBOURS,
+) = range(36)  # fmt: skip
 
 # columns of the table of addresses of ways down, in the order of DownArrays
 (
@@ -217,7 +231,7 @@ def cell_numbers(n):
     """The record of a row of the table of numbers."""
     return CellNumbers(
         n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15],
-        n[16], n[17], n[18],
+        n[16], n[17], n[18], n[19], n[20],
     )  # fmt: skip
 
 

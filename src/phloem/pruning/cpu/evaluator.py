@@ -101,6 +101,10 @@ class CpuEvaluator:
         state = self._last()
         return self._root[state.slot][0][self._columns.root_column]
 
+    def reweight(self, pattern_weights: np.ndarray) -> None:
+        """Let every pattern (P,) count so often from the next evaluation on."""
+        self._weights = np.bincount(self._columns.root_column, pattern_weights, len(self._weights))
+
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         state = self._from_scratch(lengths, model, want_up=True)
         d, branches, d_q = self._pass_down(state, keep_adjoint=parameters)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from phloem.pruning.cpu.cell_branches import (
 )
 from phloem.pruning.cpu.cell_insertions import INSERTION_ENTRIES, insertion_sites
 from phloem.pruning.cpu.cell_loops import (
+    CORRELATE,
     EVALUATE,
     GRADIENT,
+    PROPOSE,
     Work,
     address_of_code,
     evaluate_cells,
@@ -54,6 +57,7 @@ from phloem.pruning.cpu.cell_records import (
 )
 from phloem.pruning.cpu.schedule import Team
 from phloem.pruning.cpu.storage import address_of
+from phloem.pruning.site_order import powers_of, refuse_neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +107,7 @@ class Forest:
                     own = chain[part.model_of]._asdict()
                     chain[i] = chain[i]._replace(**{name: own[name] for name in MODEL_FIELDS})
         self.part_of = np.cumsum([part.model_of < 0 for part in parts]) - 1
-        row = [[*cell_sizes(part, hangs), 0, 0, 0] for part in parts]
+        row = [[*cell_sizes(part, hangs), 0, 0, 0, 0] for part in parts]
         self.numbers = np.array([row] * n_chains, np.int64)
         self.addresses = np.array(
             [[[address_of(array) for array in cell] for cell in chain] for chain in self.cells], np.int64
@@ -117,12 +121,18 @@ class Forest:
         size = self.numbers[0, :, :2].prod(1) * self.numbers[0, :, 6:8].prod(1)
         self._largest_first = np.argsort(-size, kind="stable")
         self._four = np.array([part.state_sets.shape[1] == 4 for part in parts])
+        self._along = np.array([part.order is not None for part in parts])
         self._accepted: ForestTrees | None = None
         self._proposed: ForestTrees | None = None
 
     def set_model(self, chain: int, part: int, slot: int, model: SiteModel) -> None:
         """Write a model's numbers into one of the two slots of a cell. Every eigensystem must be real."""
         cell, states = self.cells[chain][part], len(model.invariant_frequencies)
+        order = self.parts[part].order
+        if order is None:
+            refuse_neighbours(model, "a cell of patterns")
+        else:
+            cell.neighbours[slot] = powers_of(model, order)
         for m, process in enumerate(model.processes):
             eigen = process.real_eigen
             if eigen is None:
@@ -327,10 +337,12 @@ class Forest:
     def provide(self, *columns: int) -> None:
         """Let compiled loops ask this of the cells: cell_loops.PROPOSE, EVALUATE, GRADIENT."""
         for column in columns:
-            for four in (True, False):
-                here = self._four == four
+            for four, along in product((True, False), repeat=2):
+                here = (self._four == four) & (self._along == along)
+                if column == PROPOSE and along and here.any():
+                    self.numbers[:, here, CORRELATE] = address_of_code(CORRELATE, four, along)
                 if here.any() and not self.numbers[0, here, column].all():
-                    self.numbers[:, here, column] = address_of_code(column, four)
+                    self.numbers[:, here, column] = address_of_code(column, four, along)
 
     def _of_thread(self, work: Work, thread: int) -> Work:
         """With the tables of a thread: all but the first have messages of their own where none are kept."""

@@ -9,10 +9,12 @@ from phloem.model.transition import transition_matrices
 from phloem.pruning.cpu.matrix_product import ROWS
 from phloem.pruning.cpu.records import ModelNumbers, RateColumns, Shape
 from phloem.pruning.interface import Problem
+from phloem.pruning.site_order import refuse_neighbours
 
 
 def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
     """The model's arrays, padded as transition_padded wants them."""
+    refuse_neighbours(model, "the CPU engine")
     states = shape.states
     values, right, left = [], [], []
     for process in model.processes:

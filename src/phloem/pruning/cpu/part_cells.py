@@ -20,9 +20,9 @@ LARGEST_CELL = 1_000_000
 
 def suits_a_cell(problem: Problem, model: SiteModel) -> bool:
     """Whether a part is evaluated as a cell under this model: double precision, one set of branch lengths,
-    real eigensystems, and not too large for one thread."""
+    sites that are independent, real eigensystems, and not too large for one thread."""
     entries = problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
-    plain = problem.precision == "float64" and model.n_length_classes == 1
+    plain = problem.precision == "float64" and model.n_length_classes == 1 and problem.order is None
     return plain and entries <= LARGEST_CELL and has_real_eigen(model)
 
 

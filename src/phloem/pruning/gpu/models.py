@@ -7,6 +7,7 @@ import torch
 
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
+from phloem.pruning.site_order import refuse_neighbours
 
 
 class ModelNumbers:
@@ -55,6 +56,8 @@ class ModelNumbers:
 
     def load(self, lengths: np.ndarray, models: list[SiteModel]) -> None:
         """Start the copy of lengths, and of the models where they are other objects than last time."""
+        for model in models:
+            refuse_neighbours(model, "the GPU engine")
         if lengths.ndim == 2:  # one set of branch lengths
             rates = np.array([model.rates for model in models])
             np.multiply(lengths[:, :, None], rates[:, None], out=self.host["times"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from phloem.pruning.reference.recursion import (
     site_log_likelihoods,
     total_log_likelihood,
 )
+from phloem.pruning.site_order import refuse_neighbours
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,12 @@ class ReferenceEvaluator:
     def site_log_likelihoods(self) -> np.ndarray:
         state = self._last()
         return state.site_log[state.classes.pattern_column]
+
+    def reweight(self, pattern_weights: np.ndarray) -> None:
+        """Let every pattern (P,) count so often from the next evaluation on."""
+        n_root = len(self._root.weights)
+        weights = np.bincount(self._classes.pattern_column, pattern_weights, n_root)
+        self._root = replace(self._root, weights=weights)
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         self.log_likelihood(lengths, model)
@@ -151,6 +158,7 @@ class ReferenceEvaluator:
         return state, first, second
 
     def _evaluate(self, classes, root: RootColumns, lengths, model: SiteModel) -> Evaluation:
+        refuse_neighbours(model, "the reference")
         lengths = np.array(lengths, np.float64)
         require_shape(lengths, model, classes.n_nodes)
         precision = np.dtype(self._problem.precision)

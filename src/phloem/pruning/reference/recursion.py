@@ -138,7 +138,8 @@ def total_log_likelihood(site_log, column_weights, ascertained) -> tuple[float, 
     log L = Σ w log L_j - W log(1 - Σ_ascertained L_j). Their own weights are 0.
     """
     weights = column_weights.astype(np.float64).copy()
-    terms = list(weights * site_log)
+    seen = weights != 0  # an impossible column that does not occur says nothing
+    terms = list(weights[seen] * site_log[seen])
     if ascertained.any():
         hidden = np.exp(site_log[ascertained])
         total = weights.sum()
@@ -165,10 +166,11 @@ def root_adjoint(partials, exponents, model: SiteModel, invariant_states, site_l
     weights: (K,) from total_log_likelihood. Stored q[c, s, k] = true q · 2**exponents[c, k], so that
     stored q · stored p is the true product.
     """
-    scale = weights * np.exp(exponents * np.log(2.0) - site_log)
+    scale = weights * np.exp(exponents * np.log(2.0) - np.where(weights == 0, 0.0, site_log))
     f = model.root_frequencies
     q = scale[:, None, :] * model.weights[:, None, None] * f[:, :, None]
     allowed = invariant_states.any(axis=1)  # elsewhere 1 / L may overflow, and does not matter
+    allowed &= weights != 0
     constant = np.where(allowed, weights * np.exp(-np.where(allowed, site_log, 0.0)), 0.0)
     seen = np.einsum("ck,csk->cs", scale, partials)
     by_category, share = model.weights[:, None] * seen, constant @ invariant_states

@@ -20,9 +20,11 @@ from phloem.inference.mcmc.records import (
     MATRIX,
     MORE_SHARES,
     RATE,
+    RHO,
     SHARES,
 )
-from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
+from phloem.pruning.cpu.cell_loops import correlate_cell
+from phloem.pruning.cpu.cell_records import INVARIANT, NEIGHBOURS, SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
 # Discrete gamma rates (Yang 1994, J. Mol. Evol. 39:306) inside compiled code.
@@ -277,6 +279,19 @@ def set_model(recipes, part, values, numbers, addresses, scratch):
             new.invariant_frequencies[i] = old.invariant_frequencies[i]
     proportion = _set_rates(recipes, part, row, values, n, new)
     float64_at(addresses[INVARIANT], (2,))[1 - used] = proportion
+    if n.sites > 0:
+        _set_neighbours(row[RHO], values, n, (numbers, addresses), used, scratch.cell.along)
+
+
+@uncounted
+def _set_neighbours(rho, values, n, cell, used, room):
+    """Which rate class follows which along the sites: of the number rho, or, of none, as it was."""
+    if rho >= 0:
+        correlate_cell(cell[0], cell[1], values[rho], room)
+        return
+    matrices = float64_at(cell[1][NEIGHBOURS], (2, n.distances * n.categories * n.categories))
+    for i in range(matrices.shape[1]):
+        matrices[1 - used, i] = matrices[used, i]
 
 
 @uncounted
