@@ -26,6 +26,12 @@ def date(
     ),
     smoothing: float = typer.Option(10.0, help="Substitutions added to every branch in its variance."),
     seed: int = typer.Option(1, help="Of the intervals."),
+    outliers: float = typer.Option(
+        3.0, help="Interquartile ranges beyond the quartiles of the others' residuals: off the clock."
+    ),
+    without_outliers: str | None = typer.Option(
+        None, help="Leave out tips off the clock; file for which and why, TSV."
+    ),
     out: str | None = typer.Option(
         None, "--out", "-o", help="Dated tree: NEXUS for .tre or .nex, else Newick; else standard output."
     ),
@@ -49,7 +55,8 @@ def date(
         clock_spread=clock_spread, seed=seed,
     )  # fmt: skip
     with shown_steps(message_console(live=True), "reading") as progress:
-        found = run_date(DateSettings(data, dating, out, table, picture, json, redo), progress)
+        wanted = DateSettings(data, dating, out, table, picture, json, redo, outliers, without_outliers)
+        found = run_date(wanted, progress)
     _show(found)
     if json == STDOUT:
         print_result(json_text(found.to_json()))
