@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
+from phloem.analysis.auspice import AuspiceOptions
+from phloem.analysis.auspice_dating import attributes_of_dating
 from phloem.analysis.clock_filter import (
     left_out_lines,
     left_out_table,
@@ -32,6 +34,7 @@ from phloem.dating.least_squares import Dating, DatingSettings, NoSignal, date_t
 from phloem.dating.outliers import SPREAD, ClockOutliers, require_spread
 from phloem.dating.regression import Regression, best_root, years_of
 from phloem.errors import InputError, in_file
+from phloem.io.auspice import AuspiceDataset, write_auspice
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
 from phloem.plot.drawing import DrawSettings
@@ -52,7 +55,8 @@ class DateSettings:
     .svg, .png or .pdf with a time axis; json: record. Files that exist are replaced only with redo.
 
     outliers: how many interquartile ranges off the line a tip is off the clock (dating/outliers.py).
-    without_outliers: file that says which tips were left out for it; None leaves them in.
+    without_outliers: file that says which tips were left out for it; None leaves them in. auspice: dataset
+    for Nextstrain, columns of the table of dates or of another.
     """
 
     input: DatedTreeOptions
@@ -64,6 +68,7 @@ class DateSettings:
     redo: bool = False
     outliers: float = SPREAD
     without_outliers: str | None = None
+    auspice: AuspiceOptions = field(default_factory=AuspiceOptions)
 
     def __post_init__(self) -> None:
         settle_fields(self)
@@ -136,10 +141,12 @@ def run_date(settings: DateSettings, progress: Callable[[str, int, int], None] |
     """Read, date, and write what the settings name. progress(step, done, total), total 0 if not known."""
     if settings.picture is not None:
         check_picture_name(settings.picture)
-    outputs = [settings.table, settings.picture, settings.without_outliers]
-    check_outputs([settings.out, *outputs], settings.input.files, settings.redo, [settings.json])
+    outputs = [settings.table, settings.picture, settings.without_outliers, settings.auspice.file]
+    inputs = [*settings.input.files, settings.auspice.table(settings.input.dates.dates)]
+    check_outputs([settings.out, *outputs], inputs, settings.redo, [settings.json])
     read = data = read_dated_tree(settings.input)
     settings = replace(settings, dating=replace(settings.dating, sites=data.sites or UNSTATED_SITES))
+    columns = settings.auspice.read(data.tree.taxa, settings.input.dates.dates)
     off = outliers_of(data, settings.outliers, keep_root=settings.dating.root == "keep")
     if settings.without_outliers is not None:
         data = without_outliers(data, off)
@@ -149,6 +156,8 @@ def run_date(settings: DateSettings, progress: Callable[[str, int, int], None] |
     record = provenance(settings.input.files)
     result = DateResult(settings, data, found, tree, record, _regression(data), off)
     _write(result, read)
+    if settings.auspice.file is not None:
+        write_auspice(settings.auspice.file, _dataset(result, columns))
     return result
 
 
@@ -322,3 +331,12 @@ def _write(result: DateResult, read: DatedInput) -> None:
         shown = DrawSettings(latest=latest, support="none", intervals=INTERVAL)
         save_picture(result.tree, settings.picture, shown)
     write_json(result.to_json(), settings.json)
+
+
+def _dataset(result: DateResult, columns: Mapping[str, Mapping[str, str]]) -> AuspiceDataset:
+    """For Auspice. columns: name → tip → text, carried along."""
+    found = result.dating
+    attributes = attributes_of_dating(found, result.data.dates, result.outliers)
+    attributes.metadata(columns)
+    title = f"{found.tree.n_tips:,} tips, dated by least squares"
+    return attributes.dataset(title, dating_lines(result))

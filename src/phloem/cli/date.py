@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.auspice_options import AUSPICE, METADATA, METADATA_COLUMN
 from phloem.cli.date_options import takes_dated_tree
 
 if TYPE_CHECKING:
@@ -37,10 +38,14 @@ def date(
     ),
     table: str | None = typer.Option(None, help="File for the dates of all nodes, TSV."),
     picture: str | None = typer.Option(None, help="Draw the dated tree: .svg, .png or .pdf file."),
+    auspice: str | None = AUSPICE,
+    metadata: str | None = METADATA,
+    metadata_column: list[str] | None = METADATA_COLUMN,
     json: str | None = typer.Option(None, "--json", help="Write the result as JSON; - is standard output."),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Date a tree by least squares (LSD): the root, the rate and all nodes, in seconds for 10,000 tips."""
+    from phloem.analysis.auspice import AuspiceOptions
     from phloem.analysis.dated_input import DatedTreeOptions, DateOptions
     from phloem.analysis.dating import DateSettings, DatingSettings, dated_newick, rate_bounds, run_date
     from phloem.analysis.outputs import STDOUT, json_text
@@ -54,8 +59,11 @@ def date(
         root=root, rate=rate, rates=rate_bounds(rate_range), smoothing=smoothing, replicates=intervals,
         clock_spread=clock_spread, seed=seed,
     )  # fmt: skip
+    of_auspice = AuspiceOptions(auspice, metadata, tuple(metadata_column or ()))
     with shown_steps(message_console(live=True), "reading") as progress:
-        wanted = DateSettings(data, dating, out, table, picture, json, redo, outliers, without_outliers)
+        wanted = DateSettings(
+            data, dating, out, table, picture, json, redo, outliers, without_outliers, of_auspice
+        )
         found = run_date(wanted, progress)
     _show(found)
     if json == STDOUT:
@@ -72,6 +80,12 @@ def _show(found: DateResult) -> None:
     for line in dating_lines(found):
         console.print(line)
     settings = found.settings
-    for what, file in (("tree", settings.out), ("table", settings.table), ("picture", settings.picture)):
+    written = {
+        "tree": settings.out,
+        "table": settings.table,
+        "picture": settings.picture,
+        "dataset of Auspice": settings.auspice.file,
+    }
+    for what, file in written.items():
         if file is not None:
             console.print(f"{what} written to {file}")

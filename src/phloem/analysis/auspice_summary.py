@@ -1,0 +1,93 @@
+"""The dataset of Auspice of a tree that stands for a sample, by its annotations (summary/trees.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from phloem.analysis.auspice import NodeAttributes
+from phloem.io.auspice import Attributes, dated, of_states, short
+from phloem.tree.tree import Tree, node_depths, node_heights
+
+_INTERVAL = re.compile(r"(?P<name>.*)_[\d.e+-]+%_?HPD")
+_OF_OTHERS = re.compile(r".*(_median|_mean|\.prob|\.set|\.set\.prob)")
+_AN_HOUR = 1e-4  # years
+_OF_THE_TREE = ("prob", "prob_stddev", "prob_range", "prob(percent)", "height", "length", "date")
+
+
+def attributes_of_summary(tree: Tree, latest: float | None) -> NodeAttributes:
+    """Of all nodes dates, with the HPD intervals of their heights, where the latest tip's decimal year is
+    known, else distances from the root, in the unit of the lengths. Posterior probabilities of clades, as
+    labels and a colouring; states of traits with their probabilities; numbers of branches, such as rates,
+    with HPD intervals. InputError where branches have no length."""
+    all_of, notes = NodeAttributes(tree), tree.annotations
+    numbers: list[tuple[str, dict[int, Attributes]]] = []
+    for name in _names(notes.values()):
+        values = {x: own for x in range(tree.n_nodes) if (own := _attribute(name, notes.get(x, {})))}
+        if any(isinstance(own["value"], str) for own in values.values()):
+            all_of.put(name, values, _title(name), "categorical")
+        else:
+            numbers.append((name, values))
+    if latest is None:
+        all_of.divergence(node_depths(tree))
+    else:
+        all_of.put("num_date", _dates(tree, latest), "Date", "continuous")
+    for name, values in numbers:
+        all_of.put(name, values, _title(name), "continuous")
+    _clades(all_of, notes)
+    return all_of
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _dates(tree: Tree, latest: float) -> dict[int, Attributes]:
+    """Of tips whose height is one in all trees it is known, and has no interval."""
+    found = dict[int, Attributes]()
+    for x, height in enumerate(node_heights(tree).tolist()):
+        low, high = _interval("height", tree.annotations.get(x, {})) or (height, height)
+        moves = high - low > _AN_HOUR
+        limits = (latest - high, latest - low) if moves else None
+        found[x] = dated(latest - height, limits, moves if x < tree.n_tips else None)
+    return found
+
+
+def _clades(all_of: NodeAttributes, notes: Mapping[int, Mapping[str, object]]) -> None:
+    shares = {x: own.get("prob") for x, own in notes.items() if x >= all_of.tree.n_tips}
+    inner = {x: float(share) for x, share in shares.items() if isinstance(share, int | float)}
+    all_of.label("posterior", {x: f"{share:.2f}" for x, share in inner.items()})
+    all_of.put("posterior", {x: {"value": short(p)} for x, p in inner.items()}, "Posterior", "continuous")
+
+
+def _names(notes: Iterable[Mapping[str, object]]) -> list[str]:
+    """What the nodes say, but for what says more of it, and what the tree itself says."""
+    names = dict.fromkeys(name for own in notes for name in own)
+    return [
+        name
+        for name in names
+        if name not in _OF_THE_TREE and not (_INTERVAL.fullmatch(name) or _OF_OTHERS.fullmatch(name))
+    ]
+
+
+def _attribute(name: str, own: Mapping[str, object]) -> Attributes | None:
+    """A state with the probabilities of all, or a number with its interval; None where there is neither."""
+    value = own.get(name)
+    states, shares = own.get(f"{name}.set"), own.get(f"{name}.set.prob")
+    if isinstance(states, tuple) and isinstance(shares, tuple):
+        return of_states(dict(zip(map(str, states), map(float, shares))))
+    if isinstance(value, str):
+        return {"value": value}
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    found: Attributes = {"value": short(value)}
+    interval = _interval(name, own)
+    return found if interval is None else found | {"confidence": [short(end) for end in interval]}
+
+
+def _interval(name: str, own: Mapping[str, object]) -> tuple[float, float] | None:
+    for key, ends in own.items():
+        match = _INTERVAL.fullmatch(key)
+        if match and match["name"] == name and isinstance(ends, tuple):
+            return float(ends[0]), float(ends[1])
+    return None
