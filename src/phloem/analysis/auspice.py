@@ -98,9 +98,8 @@ class NodeAttributes:
         labels = self.tree.labels or ()
         texts = {x: text for x, text in enumerate(labels) if x >= self.tree.n_tips and is_support(text)}
         self.label("support", {x: str(text) for x, text in texts.items()})
-        numbers: dict[int, Attributes] = {
-            x: {"value": float(text)} for x, text in texts.items() if text not in (None, "-") and "/" not in text
-        }
+        single = {x: text for x, text in texts.items() if text and text != "-" and "/" not in text}
+        numbers: dict[int, Attributes] = {x: {"value": float(text)} for x, text in single.items()}
         self.put("support", numbers, "Support", "continuous")
 
     def metadata(self, columns: Mapping[str, Mapping[str, str]]) -> None:

@@ -17,6 +17,7 @@ from phloem.analysis.mcmc_predictive import require_simulated
 from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
+from phloem.analysis.time_auspice import write_for_auspice
 from phloem.analysis.time_data import TimeInput, time_input
 from phloem.analysis.time_of_draws import files_of_draws, write_of_draws
 from phloem.analysis.time_record import (
@@ -28,6 +29,7 @@ from phloem.analysis.time_record import (
     model_text,
     output_files,
     settings_record,
+    table_of_dates,
     time_identity,
     write_past,
 )
@@ -165,6 +167,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         files |= more
         check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
         remove_partial(files)
+    tips = settings.auspice_options.read(data.taxa, table_of_dates(settings))
     settings, selection = _chosen(settings, data)
     chains, device = settings.chains, settings.device
     assert device != "auto"
@@ -182,7 +185,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     result = _summarised(settings, data, sampled, selection, files)
     if settings.predictive:
         write_file(f"{prefix}.predictive.tsv", checks_text(result.predictive), KEPT)
-    of_draws = settings.predictive or settings.site_table or settings.ancestral
+    of_draws = settings.predictive or settings.site_table or settings.ancestral or settings.auspice
     if (
         was_finished
         and sampled.generations == 0
@@ -197,9 +200,11 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     draws, first = [run.samples for run in sampled.runs], first_kept(sampled.runs[0])
     through_time = past(sampled.runs[0].columns, draws, first)
     write_past(prefix, through_time, data.model.youngest)
+    dated = np.isfinite(data.model.youngest)
+    latest = float(data.model.youngest - through_time.ages[0]) if dated else None
+    if settings.auspice:
+        write_for_auspice(result, latest, tips)
     if data.model.trait is not None:
-        dated = np.isfinite(data.model.youngest)
-        latest = float(data.model.youngest - through_time.ages[0]) if dated else None
         write_trait(prefix, data.model.trait.tips.name, result.routes, result.tree, latest)
     write_file(record, json_text(result.to_json()), KEPT)
     return result
