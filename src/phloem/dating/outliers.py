@@ -48,8 +48,8 @@ def clock_outliers(
     tree: Tree, dates: TipDates, spread: float = SPREAD, criterion: RootCriterion | None = "residuals"
 ) -> ClockOutliers:
     """Tips whose residual is more than `spread` interquartile ranges beyond the quartiles of those that are
-    kept, and whose distance is not that of a day within the limits of their date either: the middle of a year
-    that is known alone says little. The room grows with how far a date is from the others, as the error of
+    kept. Of a date with limits it is that of the day within them that fits best, and none where the line's is
+    within them; quartiles are of their middles. The room grows with how far a date is from the others, as the error of
     the line does. Without a positive rate none.
 
     tree: lengths in substitutions per site. criterion: of the best root, see regression; None keeps the root.
@@ -162,13 +162,13 @@ def _judge(
     if not rate > 0:
         return _Judged(nothing, nothing, nothing)
     years, distances = dates.middle, found.distances
-    residuals, fitting = distances - rate * (years - root_year), root_year + distances / rate
+    fitting = root_year + distances / rate
     kept = np.isfinite(years) & ~out
-    first, third = np.quantile(residuals[kept], [0.25, 0.75])
+    first, third = np.quantile((distances - rate * (years - root_year))[kept], [0.25, 0.75])
+    residuals = distances - rate * (np.clip(fitting, dates.lower, dates.upper) - root_year)
     t = years - years[kept].mean()
     room = np.sqrt(1.0 + t**2 / (t[kept] @ t[kept]))  # errors of foretold values, in those of values
     least = 1e-9 * float(distances.max()) / spread  # rounding is no outlier
     ranges = np.maximum(first - residuals, residuals - third) / (max(float(third - first), least) * room)
-    beyond = np.nan_to_num(ranges)
-    fits = (dates.lower <= fitting) & (fitting <= dates.upper)
-    return _Judged(residuals, np.where(fits, 0.0, np.maximum(beyond, 0.0)), fitting)
+    fits = ~np.isfinite(years) | ((dates.lower <= fitting) & (fitting <= dates.upper))
+    return _Judged(residuals, np.where(fits, 0.0, np.maximum(ranges, 0.0)), fitting)

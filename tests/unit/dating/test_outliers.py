@@ -93,6 +93,19 @@ def test_a_date_within_whose_limits_the_clock_s_is_is_none():
     assert "t7" in clock_outliers(tree, TipDates(tree.taxa, lower, upper)).names
 
 
+def test_a_date_is_as_far_off_as_the_nearest_end_of_its_limits():
+    """Not as their middle: of a year that ends a week before the clock's day."""
+    tree, years = outbreak(5)
+    lower, upper = years.copy(), years.copy()
+    plain = clock_outliers(tree, exact(tree, years)).regression
+    of_t7 = plain.root_year + plain.distances[7] / plain.rate
+    lower[7], upper[7] = of_t7 - 3.0, of_t7 - 0.02
+    dates = TipDates(tree.taxa, lower, upper)
+    assert best_root(tree, dates.middle).outliers[7] and "t7" not in clock_outliers(tree, dates).names
+    lower[7], upper[7] = of_t7 - 3.0, of_t7 - 1.2
+    assert "t7" in clock_outliers(tree, TipDates(tree.taxa, lower, upper)).names
+
+
 def test_dates_that_hide_the_signal_are_named(tmp_path):
     tree, years = outbreak(5)
     years[[7, 21]] = 1902.5, 1920.0
