@@ -9,7 +9,7 @@ import typer
 from phloem.cli.data_options import replaced
 
 AUSPICE = typer.Option(None, help="File for a dataset of Auspice (Nextstrain, auspice.us), JSON.")
-METADATA = typer.Option(None, help="With --auspice: table of the tips; else that of --dates.")
+METADATA = typer.Option(None, help="With --auspice: table of the tips; else that of --dates, if any.")
 OWN_METADATA = typer.Option(None, help="With --auspice: table of the tips.")
 METADATA_COLUMN = typer.Option(
     None, help="With --auspice: column of the table that is carried along; may be repeated."

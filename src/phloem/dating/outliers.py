@@ -49,8 +49,8 @@ def clock_outliers(
 ) -> ClockOutliers:
     """Tips whose residual is more than `spread` interquartile ranges beyond the quartiles of those that are
     kept. Of a date with limits it is that of the day within them that fits best, and none where the line's is
-    within them; quartiles are of their middles. The room grows with how far a date is from the others, as the error of
-    the line does. Without a positive rate none.
+    within them; quartiles are of their middles. The room grows with how far a date is from the others, as the
+    error of the line does. Without a positive rate none.
 
     tree: lengths in substitutions per site. criterion: of the best root, see regression; None keeps the root.
     InputError for a spread that is none, fewer than three dated tips, or where all have one date.
