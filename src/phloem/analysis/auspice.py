@@ -72,6 +72,7 @@ class NodeAttributes:
         self.nodes: list[Attributes] = [{} for _ in range(tree.n_nodes)]
         self.branches: list[Attributes] = [{} for _ in range(tree.n_nodes)]
         self.colorings: list[dict[str, str]] = []
+        self.names: dict[int, str] = {}
 
     def put(self, key: str, values: dict[int, Attributes], title: str, kind: str) -> None:
         """An attribute of some nodes, offered as a colouring."""
@@ -131,7 +132,7 @@ class NodeAttributes:
         told = [f"phloem {__version__}", "", *(f"- {_markdown(line)}" for line in lines)]
         description = "\n".join(told)
         return AuspiceDataset(
-            self.tree, self.nodes, self.branches, self.colorings, title, description, genome
+            self.tree, self.nodes, self.branches, self.colorings, title, description, genome, self.names
         )
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 from phloem.analysis.auspice import NodeAttributes
-from phloem.io.auspice import Attributes, dated, of_states, short
+from phloem.io.auspice import OWN_KEYS, Attributes, dated, of_states, short
 from phloem.tree.tree import Tree, node_depths, node_heights
 
 _INTERVAL = re.compile(r"(?P<name>.*)_[\d.e+-]+%_?HPD")
-_OF_OTHERS = re.compile(r".*(_median|_mean|\.prob|\.set|\.set\.prob)")
+_OF_OTHERS = re.compile(r"(?P<name>.*?)(_median|_mean|\.prob|\.set|\.set\.prob)")
 _AN_HOUR = 1e-4  # years
 _OF_THE_TREE = ("prob", "prob_stddev", "prob_range", "prob(percent)", "height", "length", "date")
 
@@ -25,7 +25,7 @@ def attributes_of_summary(tree: Tree, latest: float | None) -> NodeAttributes:
     for name in _names(notes.values()):
         values = {x: own for x in range(tree.n_nodes) if (own := _attribute(name, notes.get(x, {})))}
         if any(isinstance(own["value"], str) for own in values.values()):
-            all_of.put(name, values, _title(name), "categorical")
+            all_of.put(_key(name), values, _title(name), "categorical")
         else:
             numbers.append((name, values))
     if latest is None:
@@ -33,7 +33,7 @@ def attributes_of_summary(tree: Tree, latest: float | None) -> NodeAttributes:
     else:
         all_of.put("num_date", _dates(tree, latest), "Date", "continuous")
     for name, values in numbers:
-        all_of.put(name, values, _title(name), "continuous")
+        all_of.put(_key(name), values, _title(name), "continuous")
     _clades(all_of, notes)
     return all_of
 
@@ -63,11 +63,17 @@ def _clades(all_of: NodeAttributes, notes: Mapping[int, Mapping[str, object]]) -
 def _names(notes: Iterable[Mapping[str, object]]) -> list[str]:
     """What the nodes say, but for what says more of it, and what the tree itself says."""
     names = dict.fromkeys(name for own in notes for name in own)
-    return [
-        name
-        for name in names
-        if name not in _OF_THE_TREE and not (_INTERVAL.fullmatch(name) or _OF_OTHERS.fullmatch(name))
-    ]
+
+    def of_another(name: str) -> bool:
+        match = _INTERVAL.fullmatch(name) or _OF_OTHERS.fullmatch(name)
+        return match is not None and (match["name"] in names or match["name"] in _OF_THE_TREE)
+
+    return [name for name in names if name not in _OF_THE_TREE and not of_another(name)]
+
+
+def _key(name: str) -> str:
+    """Of an attribute; none that Auspice has itself, or that stands for clades."""
+    return f"{name}_of_nodes" if name in (*OWN_KEYS, "posterior", "accession", "url") else name
 
 
 def _attribute(name: str, own: Mapping[str, object]) -> Attributes | None:

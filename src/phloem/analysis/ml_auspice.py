@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.auspice import NodeAttributes
 from phloem.analysis.draw import at_midpoint
+from phloem.analysis.ml_ancestral import named_nodes
 from phloem.analysis.ml_data import MlData, columns_of
 from phloem.analysis.ml_outgroup import rooted
 from phloem.analysis.ml_report import model_text_of
@@ -70,8 +71,8 @@ def _supports(attributes: NodeAttributes, names: Sequence[str]) -> None:
 def _mutations(
     attributes: NodeAttributes, found: SearchResult, data: MlData, outgroup: Sequence[str]
 ) -> int | None:
-    """Those of every branch, and the number of sites; a warning, and None, where sites are no places of a
-    genome of nucleotides."""
+    """Those of every branch, nodes named as in PREFIX.state, and the number of sites; a warning, and None,
+    where sites are no places of a genome of nucleotides."""
     columns = _columns(data)
     if columns is None:
         told = "mutations are of whole alignments of nucleotides, and the dataset of Auspice has none"
@@ -84,6 +85,9 @@ def _mutations(
         raise RuntimeError(
             "the nodes of the tree with its supports are numbered otherwise: please report this"
         )
+    inner = {x: name for name, x in named_nodes(tree, data.rows, outgroup).origin.items() if x >= tree.n_tips}
+    own_numbers = {x: int(label[1:]) for x, label in enumerate(numbered.labels or ()) if label}
+    attributes.names |= {x: inner[number] for x, number in own_numbers.items() if number in inner}
     most = max(part.alignment.n_sites for part in data.parts)
     require_memory(
         "states of all ancestors", 2.0 * whole.n_nodes * most, "Leave --ancestral or --auspice out."

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class AuspiceDataset:
     """tree: rooted as it is shown. nodes: (N) attributes of each, of which `div` (since the root) or
     `num_date` is there: {"value": …, "confidence": …} but for div. branches: (N) `labels` and `mutations` of
     those above them. colorings: key, title and type, in the order in which they are offered. title,
-    description (Markdown): shown around the tree. genome: its sites, where there are mutations."""
+    description (Markdown): shown around the tree. genome: its sites, where there are mutations. names: of
+    inner nodes, where others than their labels are theirs."""
 
     tree: Tree
     nodes: Sequence[Attributes]
@@ -39,6 +41,7 @@ class AuspiceDataset:
     title: str = ""
     description: str = ""
     genome: int | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
     updated: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     def __post_init__(self) -> None:
@@ -59,7 +62,7 @@ def write_auspice(path: str | os.PathLike[str], dataset: AuspiceDataset) -> None
 def auspice_chunks(dataset: AuspiceDataset) -> Iterator[str]:
     """The text in pieces: nested as deeply as the tree, which Python's json cannot be."""
     yield f'{{"version": "v2",\n"meta": {_json(_meta(dataset))},\n"tree": '
-    tree, names = dataset.tree, node_names(dataset.tree)
+    tree, names = dataset.tree, node_names(dataset.tree, dataset.names)
     waiting: list[int | str] = [tree.n_nodes - 1]
     while waiting:
         x = waiting.pop()
@@ -81,12 +84,13 @@ def auspice_chunks(dataset: AuspiceDataset) -> Iterator[str]:
     yield "}\n"
 
 
-def node_names(tree: Tree) -> list[str]:
-    """Of tips, and of inner nodes where their label is a name that no other node has; else NODE_0000012."""
+def node_names(tree: Tree, given: Mapping[int, str] = MappingProxyType({})) -> list[str]:
+    """Of tips, and of inner nodes those given, or their label, where it is a name that no node before has;
+    else NODE_0000012."""
     labels = list(tree.labels or [None] * tree.n_nodes)
     names, taken = list(tree.taxa), set(tree.taxa)
     for x in range(tree.n_tips, tree.n_nodes):
-        label = labels[x]
+        label = given.get(x, labels[x])
         if not label or is_support(label) or label in taken:
             label = f"NODE_{x - tree.n_tips:07d}"
             while label in taken:

@@ -151,6 +151,19 @@ def test_a_sample_of_dated_trees(folder):
     assert [one["key"] for one in meta["colorings"]] == ["place", "num_date", "rate", "posterior"]
 
 
+def test_traits_called_as_what_auspice_has_itself(folder):
+    """They get another key; and a number that is called a mean is one of its own."""
+    _sample(folder)
+    text = Path("s.trees").read_text().replace("place=", "div=").replace("rate=", "speed_mean=")
+    Path("s.trees").write_text(text)
+    line = ["summarize", "s.trees", "--burn-in", "0", "--tree", "mcc", "--out", "s.tre"]
+    assert called(*line, "--auspice", "x.json").exit_code == 0
+    meta, nodes = nodes_of("x.json")
+    assert nodes["NODE_0000000"]["node_attrs"]["div_of_nodes"]["value"] == "P"
+    assert nodes["c"]["node_attrs"]["div"] == pytest.approx(4.0)
+    assert "speed_mean" in {one["key"] for one in meta["colorings"]}
+
+
 def test_the_latest_date_that_phloem_time_has_written(folder):
     _sample(folder)
     Path("s.trees").rename("run.run1.trees")

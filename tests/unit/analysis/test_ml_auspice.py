@@ -78,6 +78,9 @@ def test_mutations_lead_from_the_root_to_the_tips(folder, outgroup):
     assert ends["b"] == ends["b2"]
     assert found["meta"]["genome_annotations"] == {"nuc": {"start": 1, "end": 18, "strand": "+"}}
     assert found["meta"]["panels"] == ["tree", "entropy"] and found["meta"]["colorings"][-1]["key"] == "gt"
+    own = {node["name"] for node, _ in walk(found)}
+    table = {line.split("\t")[0] for line in Path("o.state").read_text().splitlines() if line[:4] == "Node"}
+    assert {name for name in own if name[:4] == "Node"} <= table and len(own & table) >= 3
     least = sum(len(set(column) & set("ACGT")) - 1 for column in zip(*ROWS.values()) if set(column) != {"N"})
     n = sum(len(n.get("branch_attrs", {}).get("mutations", {}).get("nuc", [])) for n, _ in walk(found))
     assert least <= n <= least + 3
