@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from phloem.analysis.auspice import NodeAttributes
 from phloem.io.auspice import OWN_KEYS, Attributes, dated, of_states, short
 from phloem.tree.tree import Tree, node_depths, node_heights
@@ -16,10 +18,10 @@ _OF_THE_TREE = ("prob", "prob_stddev", "prob_range", "prob(percent)", "height", 
 
 
 def attributes_of_summary(tree: Tree, latest: float | None) -> NodeAttributes:
-    """Of all nodes dates, with the HPD intervals of their heights, where the latest tip's decimal year is
-    known, else distances from the root, in the unit of the lengths. Posterior probabilities of clades, as
-    labels and a colouring; states of traits with their probabilities; numbers of branches, such as rates,
-    with HPD intervals. InputError where branches have no length."""
+    """Of all nodes dates: their own (date_median), or with the HPD intervals of their heights, where the
+    latest tip's decimal year is known; else distances from the root, in the unit of the lengths. Posterior
+    probabilities of clades, as labels and a colouring; states of traits with their probabilities; numbers of
+    branches, such as rates, with HPD intervals. InputError where branches have no length."""
     all_of, notes = NodeAttributes(tree), tree.annotations
     numbers: list[tuple[str, dict[int, Attributes]]] = []
     for name in _names(notes.values()):
@@ -28,7 +30,7 @@ def attributes_of_summary(tree: Tree, latest: float | None) -> NodeAttributes:
             all_of.put(_key(name), values, _title(name), "categorical")
         else:
             numbers.append((name, values))
-    if latest is None:
+    if latest is None and not all("date_median" in notes.get(x, {}) for x in range(tree.n_nodes)):
         all_of.divergence(node_depths(tree))
     else:
         all_of.put("num_date", _dates(tree, latest), "Date", "continuous")
@@ -42,14 +44,25 @@ def _title(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _dates(tree: Tree, latest: float) -> dict[int, Attributes]:
-    """Of tips whose height is one in all trees it is known, and has no interval."""
-    found = dict[int, Attributes]()
+def _dates(tree: Tree, latest: float | None) -> dict[int, Attributes]:
+    """The dates that the nodes have themselves, else by their heights below the latest tip's; no node is
+    later than its children. Of tips whose date is one in all trees it is known, and has no interval."""
+    years, limits = np.empty(tree.n_nodes), np.empty((tree.n_nodes, 2))
     for x, height in enumerate(node_heights(tree).tolist()):
-        low, high = _interval("height", tree.annotations.get(x, {})) or (height, height)
-        moves = high - low > _AN_HOUR
-        limits = (latest - high, latest - low) if moves else None
-        found[x] = dated(latest - height, limits, moves if x < tree.n_tips else None)
+        own = tree.annotations.get(x, {})
+        own_date = own.get("date_median")
+        if isinstance(own_date, int | float):
+            years[x], limits[x] = own_date, _interval("date", own) or (own_date, own_date)
+        else:
+            assert latest is not None
+            low, high = _interval("height", own) or (height, height)
+            years[x], limits[x] = latest - height, (latest - high, latest - low)
+    for x in range(tree.n_nodes - 1):
+        years[tree.parent[x]] = min(years[tree.parent[x]], years[x])
+    found = dict[int, Attributes]()
+    for x, (year, ends) in enumerate(zip(years.tolist(), limits.tolist())):
+        moves = ends[1] - ends[0] > _AN_HOUR
+        found[x] = dated(year, ends if moves else None, moves if x < tree.n_tips else None)
     return found
 
 

@@ -36,12 +36,13 @@ from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.splits import SplitFrequencyDeviation, split_frequency_deviation, topology_table
 from phloem.summary.spread import evenly_spread
 from phloem.summary.trace import mixing, trace_summary
-from phloem.summary.trees import consensus_tree
+from phloem.summary.trees import consensus_tree, sample_heights
 from phloem.tree.tree import Tree
 
 SummaryTree = Literal["majority", "allcompat", "mcc", "hipstr", "ccd"]
 OF_CLADES = ("mcc", "hipstr", "ccd")
 Middle = Literal["mean", "median", "common-ancestor", "keep"]
+_AN_HOUR = 1e-4  # years
 WANTED = Convergence()  # the thresholds of phloem mcmc
 KINDS = {
     "majority": "Majority-rule consensus",
@@ -343,6 +344,12 @@ def _require_dated(settings: SummariseSettings, runs: TreeRuns) -> None:
     if settings.tree not in OF_CLADES:
         hint = "Choose --tree mcc, hipstr or ccd."
         raise InputError("the nodes of a consensus have mean lengths, and no dates", hint=hint)
+    heights = sample_heights(runs.table.sample)[:, : runs.table.sample.n_tips]
+    if not (heights.max(axis=0) < _AN_HOUR).any():
+        raise InputError(
+            "no tip is the latest in all trees: its date varies, and so do those of equal heights",
+            hint="phloem time --auspice has dates of all its draws; else leave --auspice out.",
+        )
 
 
 def _dataset(

@@ -55,7 +55,7 @@ from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import measured_speeds, message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
-from phloem.inference.time.draws import RATES, ancestral, of_all_data, past
+from phloem.inference.time.draws import RATES, ancestral, dates_along, of_all_data, past
 from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
@@ -200,8 +200,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     draws, first = [run.samples for run in sampled.runs], first_kept(sampled.runs[0])
     through_time = past(sampled.runs[0].columns, draws, first)
     write_past(prefix, through_time, data.model.youngest)
-    dated = np.isfinite(data.model.youngest)
-    latest = float(data.model.youngest - through_time.ages[0]) if dated else None
+    latest = dates_along(data.model, draws, first)[1]
     if settings.auspice:
         write_for_auspice(result, latest, tips)
     if data.model.trait is not None:
@@ -334,6 +333,8 @@ def _summarised(
         if data.model.clock != clocks.STRICT:  # whose branches all have one rate
             rates = np.concatenate([run.samples.sets[first:, RATES + k] for run in runs])
             along[name] = np.where(rates > 0, rates, np.nan)  # an ancestor's branch, of no time, has none
+    dates = dates_along(data.model, [run.samples for run in runs], first)[0]
+    along |= {} if dates is None else {"date": dates}
     routes: tuple[Route, ...] = ()
     if data.model.trait is not None:
         along |= states_along(data.model.trait, runs, first)

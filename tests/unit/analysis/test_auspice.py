@@ -175,6 +175,18 @@ def test_the_latest_date_that_phloem_time_has_written(folder):
     assert nodes_of("x.json")[1]["b"]["node_attrs"]["num_date"]["value"] == pytest.approx(2010.25)
 
 
+def test_trees_whose_latest_tip_has_no_one_date_are_refused(folder):
+    _sample(folder)
+    text = Path("s.trees").read_text()
+    for k in range(10):  # b is sometimes before c
+        text = text.replace("rate=0.3]:3)", f"rate=0.3]:{1.5 + 0.2 * k})", 1)
+    Path("s.trees").write_text(text)
+    line = ["summarize", "s.trees", "--burn-in", "0", "--tree", "mcc", "--auspice", "x.json"]
+    error = called(*line, "--latest", "2020.5").exception
+    assert isinstance(error, InputError) and "no tip is the latest in all trees" in str(error) and error.hint
+    assert called(*line, "--out", "s.tre").exit_code == 0  # without dates
+
+
 def test_a_sample_without_dates_has_divergences(folder):
     runs = [str(GOLDEN / f"sample.run{k}.t") for k in (1, 2)]
     assert called("summarize", *runs, "--out", "s.tre", "--auspice", "x.json").exit_code == 0

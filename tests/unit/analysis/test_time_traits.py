@@ -109,6 +109,23 @@ def test_other_refusals(settings, tmp_path):
         time_input(replace(settings, trait=None, prior=("trait_clock=exponential(1)",)))
 
 
+def test_dates_where_the_latest_one_is_uncertain(settings, tmp_path):
+    """Heights are above the youngest tip, which is of another date in every draw: those of the other tips
+    are what the table says all the same."""
+    dates = "".join(f"t{i}_{2000 + i}\t{'2004..2009' if i == 4 else 2000 + i}\n" for i in range(5))
+    (tmp_path / "dates.tsv").write_text(dates)
+    result = run_time(replace(settings, trait=None, auspice=True))
+    found = json.loads((tmp_path / "out.auspice.json").read_text())
+    own = {node["name"]: node["node_attrs"]["num_date"] for node, _ in walk(found)}
+    assert problems(found) == []
+    for i in range(4):
+        assert own[f"t{i}_{2000 + i}"] == {"value": 2000.0 + i, "inferred": False}
+    last = own["t4_2004"]
+    assert last["inferred"] and 2004 <= last["confidence"][0] < last["value"] < last["confidence"][1] <= 2009
+    tips = [result.tree.annotations[x]["height_95%_HPD"] for x in range(4)]
+    assert all(high - low > 0.5 for low, high in tips), "which dates by heights would be wrong by"
+
+
 def test_what_is_asked_wrongly_for_auspice(settings):
     for more, told in (
         ({"metadata_column": ("host",)}, "is for a dataset of Auspice"),
