@@ -103,6 +103,7 @@ def _names(head: list[str], rows: list[Line], known: _Taxa, source: SourceText) 
     """The column that holds most of the taxa."""
     hits = [sum(known.called(_text(fields, i)) is not None for _, fields in rows) for i in range(len(head))]
     if not any(hits):
-        hint = "Write the names of the tips in one of its columns, under a header."
+        tip, row = next(iter(known.own), ""), _text(rows[0][1], 0) if rows else ""
+        hint = f"Tips are called as '{tip}', the table has '{row}': write tips' names in one of its columns."
         raise InputError("no line of the table is of a taxon here", file=source.file, hint=hint)
     return int(np.argmax(hits))

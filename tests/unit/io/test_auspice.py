@@ -122,3 +122,4 @@ def test_tables_that_are_wrong(text, columns, told, line):
     with pytest.raises(InputError, match=told) as error:
         metadata_from_table(text, ["a", "b"], columns)
     assert error.value.line == line and error.value.hint
+    assert line is not None or "called as 'a', the table has 'q'" in error.value.hint

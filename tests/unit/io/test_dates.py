@@ -416,3 +416,13 @@ def test_nought_is_no_day_and_the_hint_says_how_to_write_it(text):
     with pytest.raises(InputError, match="not in the calendar") as error:
         parse_date(text)
     assert "2020-XX-XX" in str(error.value.hint)
+
+
+def test_names_that_are_others_altogether_are_shown():
+    table = "strain\tdate\nt0\t2020-01-01\nt1\t2020-02-01\n"
+    with pytest.raises(InputError, match="2 of 2 taxa have no date") as error:
+        dates_from_table(table, ["hCoV-19/X/t0/2020|EPI_7", "hCoV-19/X/t1/2020|EPI_8"])
+    assert "No name is the same in both: the table has 't0'" in str(error.value.hint)
+    with pytest.raises(InputError, match="1 of 2 taxa have no date") as error:
+        dates_from_table(table, ["t0", "somebody-else"])
+    assert "No name" not in str(error.value.hint)
