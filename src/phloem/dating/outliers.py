@@ -60,7 +60,8 @@ def clock_outliers(
     check_years(tree, years)
     settle = _Settle(tree, own, spread, criterion)
     few, found = settle.of(None), settle.of(_near(years))
-    if few.out.sum() <= found.out.sum() and _spread(few, found.out) <= _WIDER * _spread(found, found.out):
+    fewer = few.out.sum() <= found.out.sum() and (few.regression.rate > 0 or not found.regression.rate > 0)
+    if fewer and _spread(few, found.out) <= _WIDER * _spread(found, found.out):
         found = few
     far = np.flatnonzero(found.out)
     far = far[np.argsort(-found.judged.beyond[far], kind="stable")]
@@ -99,21 +100,23 @@ class _Settle(NamedTuple):
         if first is not None:
             rooted = self.regress(first)
             line = _theil(years, rooted.distances)
-            out = _judge(rooted, line, out, self.dates, self.spread).beyond > self.spread
+            far = _judge(rooted, line, out, self.dates, self.spread).beyond > self.spread
+            out = far if _enough(years, far) else nothing
         while True:
-            out = out if _enough(years, out) else nothing
             found = self.regress(np.where(out, np.nan, years))
             judged = _judge(found, (found.rate, found.root_year), out, self.dates, self.spread)
             after = judged.beyond > self.spread
-            if (after == out).all() or after.tobytes() in seen:
+            if (after == out).all() or after.tobytes() in seen or not _enough(years, after):
                 return _Settled(found, judged, out & after)  # of a circle what a line without it confirms
             seen.add(out.tobytes())
             out = after
 
 
 def _spread(settled: _Settled, out: np.ndarray) -> float:
-    """Of the residuals of the tips that are kept, but for some more."""
-    return float(np.sqrt(np.nanmean(settled.regression.residuals[~out] ** 2)))
+    """Of the residuals of the tips that are kept, but for some more; without bounds where none is left."""
+    kept = settled.regression.residuals[~out]
+    kept = kept[np.isfinite(kept)]
+    return float(np.sqrt(np.mean(kept**2))) if len(kept) else float("inf")
 
 
 def _near(years: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from phloem.dating.regression import best_root
 from phloem.errors import InputError
 from phloem.io.trees import newick_text
 from phloem.tree.dated import random_dated_tree
+from phloem.tree.random import uniform_unrooted
 from phloem.tree.reroot import unroot
 
 RATE, SITES = 1e-3, 30_000
@@ -117,6 +118,18 @@ def test_dates_that_hide_the_signal_are_named(tmp_path):
     assert "off the clock: 't7', 't21'. Check" in str(error.value.hint)
     found = run_date(DateSettings(given, without_outliers=str(tmp_path / "out.tsv")))
     assert found.left_out == ("t7", "t21") and found.dating.rate == pytest.approx(RATE, rel=0.35)
+
+
+def test_dates_that_are_mostly_one_come_to_an_end():
+    """Where those that are off are all that differ, no line is left to judge by."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        tree = uniform_unrooted(int(rng.integers(4, 9)), rng)
+        years = rng.choice([2000.0, 2000.0, 2000.0, 2001.0, 2005.0], tree.n_tips)
+        if np.ptp(years) > 0:
+            found = clock_outliers(tree, exact(tree, years), 0.1)
+            kept = years[~np.isin(tree.taxa, found.names)]
+            assert len(kept) >= 3 and np.ptp(kept) > 0
 
 
 def test_what_cannot_be_asked():
