@@ -19,6 +19,7 @@ _PUBLIC = {
     "dates_from_names": "phloem.io.dates",
     "TipDates": "phloem.data.dates",
     "best_root": "phloem.dating.regression",
+    "clock_outliers": "phloem.dating.outliers",
     "date_tree": "phloem.dating.least_squares",
     "DatingSettings": "phloem.dating.least_squares",
     "read_distance_matrix": "phloem.io.distance_matrix",

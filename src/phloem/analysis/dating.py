@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
+from phloem.analysis.auspice import AuspiceOptions
+from phloem.analysis.auspice_dating import attributes_of_dating
+from phloem.analysis.clock_filter import (
+    left_out_lines,
+    left_out_table,
+    named_tips,
+    outliers_of,
+    without_outliers,
+)
 from phloem.analysis.dated_input import (
     UNSTATED_SITES,
     DatedInput,
@@ -21,9 +30,11 @@ from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
 from phloem.data.given_fields import settle_fields
-from phloem.dating.least_squares import Dating, DatingSettings, date_tree
-from phloem.dating.regression import Regression, best_root, off_the_clock, years_of
+from phloem.dating.least_squares import Dating, DatingSettings, NoSignal, date_tree
+from phloem.dating.outliers import SPREAD, ClockOutliers, require_spread
+from phloem.dating.regression import Regression, best_root, years_of
 from phloem.errors import InputError, in_file
+from phloem.io.auspice import AuspiceDataset, write_auspice
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
 from phloem.plot.drawing import DrawSettings
@@ -33,7 +44,6 @@ from phloem.tree.tree import Tree
 INTERVAL = "height_95%_CI"
 _APART = 1.2  # times that another estimate outside the interval is told as apart
 _FAR_APART = 1.5  # and one where no interval was asked for
-_SHOWN = 10  # tips that are named of those off the clock
 _FAR = 50.0  # a root this many spans of the dates before them is told as hardly shown by them
 
 
@@ -43,6 +53,10 @@ class DateSettings:
 
     out: file for the dated tree, NEXUS if its name says so, else Newick; table: TSV of all nodes; picture:
     .svg, .png or .pdf with a time axis; json: record. Files that exist are replaced only with redo.
+
+    outliers: how many interquartile ranges off the line a tip is off the clock (dating/outliers.py).
+    without_outliers: file that says which tips were left out for it; None leaves them in. auspice: dataset
+    for Nextstrain, columns of the table of dates or of another.
     """
 
     input: DatedTreeOptions
@@ -52,16 +66,20 @@ class DateSettings:
     picture: str | None = None
     json: str | None = None
     redo: bool = False
+    outliers: float = SPREAD
+    without_outliers: str | None = None
+    auspice: AuspiceOptions = field(default_factory=AuspiceOptions)
 
     def __post_init__(self) -> None:
         settle_fields(self)
+        require_spread(self.outliers)
 
 
 @dataclass(frozen=True, eq=False)
 class DateResult:
-    """data: what was read. dating: what came out. tree: rooted, lengths in years, every node annotated with
+    """data: what was dated. dating: what came out. tree: rooted, lengths in years, every node annotated with
     its date and height, and their intervals where replicates were drawn. regression: at the best root, None
-    of dates too few or alike."""
+    of dates too few or alike; off_the_clock: tips, which were left out if that was asked for."""
 
     settings: DateSettings
     data: DatedInput
@@ -69,13 +87,20 @@ class DateResult:
     tree: Tree
     provenance: dict[str, object]
     regression: Regression | None = None
+    off_the_clock: ClockOutliers | None = None
 
     @property
     def outliers(self) -> tuple[str, ...]:
-        """Tips whose distance from the root is not that of any day they may be of, the farthest off first."""
-        if self.regression is None:
-            return ()
-        return off_the_clock(self.regression, self.data.dates)
+        """Tips of the tree whose distance from the root is not that of any day they may be of, the farthest
+        off first."""
+        found = self.off_the_clock
+        return found.names if found and self.settings.without_outliers is None else ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The same, of those that were left out for it."""
+        found = self.off_the_clock
+        return found.names if found and self.settings.without_outliers is not None else ()
 
     @property
     def sites_assumed(self) -> bool:
@@ -99,6 +124,7 @@ class DateResult:
             "root_proven": found.proven,
             "sites_assumed": self.sites_assumed,
             "outliers": list(self.outliers),
+            "left_out": list(self.left_out),
             "settings": _finite(asdict(self.settings)),
             "provenance": self.provenance | {"seed": self.settings.dating.seed},
         }
@@ -115,17 +141,42 @@ def run_date(settings: DateSettings, progress: Callable[[str, int, int], None] |
     """Read, date, and write what the settings name. progress(step, done, total), total 0 if not known."""
     if settings.picture is not None:
         check_picture_name(settings.picture)
-    outputs = [settings.table, settings.picture]
-    check_outputs([settings.out, *outputs], settings.input.files, settings.redo, [settings.json])
-    data = read_dated_tree(settings.input)
+    outputs = [settings.table, settings.picture, settings.without_outliers, settings.auspice.file]
+    inputs = [*settings.input.files, settings.auspice.table(settings.input.dates.dates)]
+    check_outputs([settings.out, *outputs], inputs, settings.redo, [settings.json])
+    read = data = read_dated_tree(settings.input)
     settings = replace(settings, dating=replace(settings.dating, sites=data.sites or UNSTATED_SITES))
+    columns = settings.auspice.read(data.tree.taxa, settings.input.dates.dates)
+    off = outliers_of(data, settings.outliers, keep_root=settings.dating.root == "keep")
+    if settings.without_outliers is not None:
+        data = without_outliers(data, off)
     with in_file(settings.input.tree):
-        found = date_tree(data.tree, data.dates, settings.dating, progress)
+        found = _dated(data, settings, off, progress)
     tree = _annotated(found)
     record = provenance(settings.input.files)
-    result = DateResult(settings, data, found, tree, record, _regression(data))
-    _write(result)
+    result = DateResult(settings, data, found, tree, record, _regression(data), off)
+    _write(result, read)
+    if settings.auspice.file is not None:
+        write_auspice(settings.auspice.file, _dataset(result, columns))
     return result
+
+
+def _dated(
+    data: DatedInput,
+    settings: DateSettings,
+    off: ClockOutliers | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> Dating:
+    """The tree dated; where its dates have no signal the error says whether single tips may be why."""
+    try:
+        return date_tree(data.tree, data.dates, settings.dating, progress)
+    except NoSignal as error:
+        if settings.without_outliers is None and off is not None and off.names:
+            error.hint = (
+                f"By all others these are off the clock: {named_tips(off.names)}. Check their dates and "
+                "sequences, and leave them out (--without-outliers FILE)."
+            )
+        raise
 
 
 def _regression(data: DatedInput) -> Regression | None:
@@ -164,6 +215,9 @@ def dating_lines(result: DateResult) -> list[str]:
     found, data, calendar = result.dating, result.data, result.data.dates.calendar
     root = float(found.years[-1])
     lines = [f"tree: {data.origin}, {found.tree.n_tips:,} tips", *shown_dates(data.dates)]
+    if result.settings.without_outliers is not None and result.off_the_clock is not None:
+        file = result.settings.without_outliers
+        lines += left_out_lines(result.off_the_clock, found.tree.n_tips, file)
     if result.sites_assumed:
         lines.append(
             f"the lengths are taken to rest on {UNSTATED_SITES:,} sites: say --sites, or give the alignment"
@@ -218,12 +272,11 @@ def _off_the_clock(result: DateResult) -> list[str]:
     names = result.outliers
     if not names:
         return []
-    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
-    shown += f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     tips = "1 tip is" if len(names) == 1 else f"{len(names):,} tips are"
     return [
-        f"{tips} off the clock, which draws the rate and the root: {shown}; see phloem "
-        "temporal-signal, check dates and sequences, and leave out what is wrong (--without NAME)"
+        f"{tips} off the clock, which draws the rate and the root: {named_tips(names)}; see phloem "
+        "temporal-signal, check dates and sequences, and leave out what is wrong (--without NAME), or all of "
+        "them (--without-outliers FILE)"
     ]
 
 
@@ -264,8 +317,11 @@ def _table(result: DateResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(result: DateResult) -> None:
+def _write(result: DateResult, read: DatedInput) -> None:
+    """read: with the tips that were left out."""
     settings = result.settings
+    if settings.without_outliers is not None and result.off_the_clock is not None:
+        write_file(settings.without_outliers, left_out_table(result.off_the_clock, read.dates))
     if settings.out is not None:
         write_trees(settings.out, result.tree)
     if settings.table is not None:
@@ -275,3 +331,12 @@ def _write(result: DateResult) -> None:
         shown = DrawSettings(latest=latest, support="none", intervals=INTERVAL)
         save_picture(result.tree, settings.picture, shown)
     write_json(result.to_json(), settings.json)
+
+
+def _dataset(result: DateResult, columns: Mapping[str, Mapping[str, str]]) -> AuspiceDataset:
+    """For Auspice. columns: name → tip → text, carried along."""
+    found = result.dating
+    attributes = attributes_of_dating(found, result.data.dates, result.outliers)
+    attributes.metadata(columns)
+    title = f"{found.tree.n_tips:,} tips, dated by least squares"
+    return attributes.dataset(title, dating_lines(result))

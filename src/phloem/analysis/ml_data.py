@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,7 @@ class MlData:
     """parts: with all sequences; model_text is what --model or the partition file says, None where neither
     does. partitioned: whether a partition file names them. rows: which sequences are searched with, all
     where a constraint may set equal ones apart, and where copies make characters informative. device: where
-    one alignment is searched."""
+    one alignment is searched. tips: column of a table → taxon → text, for Nextstrain."""
 
     settings: MlSettings
     parts: tuple[Part, ...]
@@ -50,6 +50,7 @@ class MlData:
     warnings: tuple[str, ...]
     constraint: Constraint | None = None
     device: Device = "cpu"
+    tips: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def alignment(self) -> Alignment:
@@ -126,6 +127,11 @@ class MlData:
 def read_ml_data(settings: MlSettings) -> MlData:
     """Errors: InputError as reading; where less than three distinct sequences would be left; for options of
     parts where there are none."""
+    data = _of_alignments(settings)
+    return replace(data, tips=settings.auspice_options.read(data.alignment.taxa))
+
+
+def _of_alignments(settings: MlSettings) -> MlData:
     require_parts(settings.partitioned, settings.linkage, settings.link)
     if not settings.partitioned:
         alignment = alignment_of(settings)

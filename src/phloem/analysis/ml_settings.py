@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from phloem import __version__
+from phloem.analysis.auspice import AuspiceOptions
 from phloem.analysis.draw import check_picture_name
 from phloem.analysis.ml_effort import Effort, effort_of
 from phloem.analysis.model_file import file_of_model
@@ -71,7 +72,8 @@ class MlSettings(FitSettings):
     keep_identical: search with all sequences, equal ones too. picture: a file for the tree, .svg, .png or
     .pdf. outgroup: taxa between commas, beside which the tree is written and drawn. ancestral: write the
     states at inner nodes (analysis/ml_ancestral.py). iqtree_files: the results under IQ-TREE's names as well
-    (analysis/ml_iqtree.py). constraint: a file with a tree whose splits are obeyed. linkage: what branch
+    (analysis/ml_iqtree.py). auspice: the tree for Nextstrain (analysis/ml_auspice.py), with columns of a
+    table, metadata, of its tips. constraint: a file with a tree whose splits are obeyed. linkage: what branch
     lengths of parts have in common, None for proportional; link: parameters that parts share, as
     analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
@@ -108,6 +110,9 @@ class MlSettings(FitSettings):
     outgroup: str | None = None
     ancestral: bool = False
     iqtree_files: bool = False
+    auspice: bool = False
+    metadata: str | None = None
+    metadata_column: tuple[str, ...] = ()
     constraint: str | None = None
     device: Literal["auto", "cpu", "gpu"] = "auto"
     genes: bool = False
@@ -134,7 +139,14 @@ class MlSettings(FitSettings):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        return [*super().inputs, *(file for file in (self.tree, self.constraint) if file is not None)]
+        others = self.tree, self.constraint, self.auspice_options.table()
+        return [*super().inputs, *(file for file in others if file is not None)]
+
+    @property
+    def auspice_options(self) -> AuspiceOptions:
+        """What is written for Nextstrain, and with it."""
+        file = f"{self.file_prefix}.auspice.json" if self.auspice else None
+        return AuspiceOptions(file, self.metadata, self.metadata_column)
 
     @property
     def files(self) -> dict[str, str]:
@@ -153,6 +165,8 @@ class MlSettings(FitSettings):
             if self.ancestral:
                 files[f"{prefix}.state"] = "states at all inner nodes, with probabilities"
                 files[f"{prefix}.ancestral.tree"] = "the tree with the nodes' names"
+            if self.auspice:
+                files[f"{prefix}.auspice.json"] = "the tree as a dataset of Auspice (Nextstrain)"
             if self.partitioned and self.linkage != "linked":
                 files[f"{prefix}.parts.nwk"] = "a tree a part, in its own branch lengths"
         if self.picture is not None:
@@ -201,10 +215,10 @@ def require_search(settings: MlSettings) -> None:
     """InputError for what is about a search or its tree, where the model alone is chosen."""
     if settings.searches:
         return
-    for name in ("fast", "thorough", "starts", "patience", "outgroup", "ancestral"):
+    for name in ("fast", "thorough", "starts", "patience", "outgroup", "ancestral", "auspice"):
         given = getattr(settings, name)
         if given is not None and given is not False:
-            what = "a tree" if name in ("outgroup", "ancestral") else "the search"
+            what = "a tree" if name in ("outgroup", "ancestral", "auspice") else "the search"
             raise InputError(f"--{name} is about {what}, and --model MF searches none", hint=SEARCH)
 
 
@@ -309,10 +323,11 @@ def checkpoint_of(
     others = (
         "prefix", "threads", "redo", "alrt", "abayes", "ufboot", "bnni", "bootstrap", "picture", "engine",
         "sprta", "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience", "device",
+        "auspice", "metadata", "metadata_column",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}
-    files = [input_digest(file) for file in settings.inputs]
+    files = [input_digest(file) for file in settings.inputs if file != settings.metadata]
     text = json.dumps([__version__, models, chosen, files], sort_keys=True, default=str)
     identity = hashlib.sha256(text.encode()).hexdigest()
     return Checkpoint(

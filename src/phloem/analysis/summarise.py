@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.draw import check_picture_name, save_picture, support_key
+from phloem.analysis.auspice import AuspiceOptions
+from phloem.analysis.auspice_summary import attributes_of_summary
+from phloem.analysis.draw import check_picture_name, save_picture, support_key, year_of
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import SPLIT_TABLES, write_split_tables
 from phloem.analysis.trace_file import is_trace, refuse_powers
 from phloem.analysis.trace_view import LEAST_DRAWS, read_trace_files
 from phloem.analysis.tree_runs import TreeRuns, read_tree_runs
+from phloem.analysis.tree_view import latest_of_past
 from phloem.data.given_fields import settle_fields
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning, require_choice
 from phloem.inference.mcmc.convergence import Diagnosis, split_presence
 from phloem.inference.mcmc.samples import choices_of
 from phloem.inference.mcmc.settings import Convergence
+from phloem.io.auspice import AuspiceDataset, write_auspice
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
 from phloem.plot.drawing import DrawSettings
@@ -31,12 +36,13 @@ from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.splits import SplitFrequencyDeviation, split_frequency_deviation, topology_table
 from phloem.summary.spread import evenly_spread
 from phloem.summary.trace import mixing, trace_summary
-from phloem.summary.trees import consensus_tree
+from phloem.summary.trees import consensus_tree, sample_heights
 from phloem.tree.tree import Tree
 
 SummaryTree = Literal["majority", "allcompat", "mcc", "hipstr", "ccd"]
 OF_CLADES = ("mcc", "hipstr", "ccd")
 Middle = Literal["mean", "median", "common-ancestor", "keep"]
+_AN_HOUR = 1e-4  # years
 WANTED = Convergence()  # the thresholds of phloem mcmc
 KINDS = {
     "majority": "Majority-rule consensus",
@@ -57,7 +63,9 @@ class SummariseSettings:
     branch lengths of a consensus (mean, median), or of unrooted mcc trees (keep as well), or node heights of
     the others. mass: of HPD intervals and of the credible set of topologies.
     out: file for the tree; NEXUS if its name says so. picture: of the tree, .svg, .png or .pdf. tables: what
-    the names of .parts, .tstat and .vstat begin with. report: page of HTML. Replaced only with redo.
+    the names of .parts, .tstat and .vstat begin with. report: page of HTML. Replaced only with redo. auspice:
+    dataset for Nextstrain; latest: the latest tip's day or decimal year, None where it is not known but of
+    what `phloem time` has written.
     """
 
     files: tuple[str, ...]
@@ -70,6 +78,8 @@ class SummariseSettings:
     picture: str | None = None
     tables: str | None = None
     report: str | None = None
+    auspice: AuspiceOptions = field(default_factory=AuspiceOptions)
+    latest: str | None = None
 
     def __post_init__(self) -> None:
         settle_fields(self)
@@ -102,15 +112,22 @@ def run_summarise(settings: SummariseSettings) -> TreeSampleSummary:
     trees, traces = sampled_files(settings.files)
     for file in (*trees, *traces):
         refuse_powers(file)
-    out, tables = [settings.out, settings.picture, settings.report], settings.tables
+    tables, auspice = settings.tables, settings.auspice
+    out = [settings.out, settings.picture, settings.report, auspice.file]
     more = [f"{tables}.{ending}" for ending in SPLIT_TABLES] if tables is not None else []
-    check_outputs([*out, *more], [*trees, *traces], settings.redo)
+    check_outputs([*out, *more], [*trees, *traces, auspice.table()], settings.redo)
     if settings.picture is not None:
         check_picture_name(settings.picture)
     for option in ("out", "picture", "tables"):
         if not trees and getattr(settings, option) is not None:
             raise InputError(f"without a file of trees there is no {option}", hint="Name files of trees too.")
+    if not trees and auspice.file is not None:
+        raise InputError("without a file of trees there is no auspice", hint="Name files of trees too.")
+    latest = _latest(settings, trees)
     runs = read_tree_runs(trees, settings.burn_in) if trees else None
+    if latest is not None and runs is not None:
+        _require_dated(settings, runs)
+    columns = auspice.read(runs.table.sample.taxa) if runs is not None else {}
     found = _of_trees(settings, runs) if runs else TreeSampleSummary(None, (), 0, 0, None)
     if traces:
         numbers = summarised_numbers(traces, settings.burn_in, settings.mass)
@@ -124,6 +141,8 @@ def run_summarise(settings: SummariseSettings) -> TreeSampleSummary:
             save_picture(found.tree, settings.picture, DrawSettings())
         if tables is not None:
             write_split_tables(tables, runs.table)
+        if auspice.file is not None:
+            write_auspice(auspice.file, _dataset(settings, found, latest, columns))
     if settings.report is not None:
         write_file(settings.report, report_html(_report(settings, found, runs, (*trees, *traces))))
     return found
@@ -303,6 +322,50 @@ def tree_lines(found: TreeSampleSummary, mass: float) -> list[str]:
             f"deviation of {found.deviation.n_splits:,} splits), at most {found.deviation.largest:.4f}"
         )
     return lines
+
+
+def _latest(settings: SummariseSettings, trees: Sequence[str]) -> float | None:
+    """The decimal year of the latest tip, as is said, or written by phloem time beside its trees."""
+    if settings.latest is not None:
+        if settings.auspice.file is None:
+            raise InputError("--latest is for a dataset of Auspice", hint="Add --auspice FILE.")
+        return year_of(settings.latest)
+    past = {re.sub(r"\.run\d+\.trees$", "", file) + ".past.tsv" for file in trees}
+    if settings.auspice.file is None or len(past) != 1 or not Path(table := past.pop()).is_file():
+        return None
+    return latest_of_past(table)
+
+
+def _require_dated(settings: SummariseSettings, runs: TreeRuns) -> None:
+    """InputError for trees whose nodes have no dates: a consensus has mean lengths, which do not end at the
+    dates of tips."""
+    if not runs.table.sample.rooted:
+        raise InputError("unrooted trees have no dates", hint="Leave --latest out.")
+    if settings.tree not in OF_CLADES:
+        hint = "Choose --tree mcc, hipstr or ccd."
+        raise InputError("the nodes of a consensus have mean lengths, and no dates", hint=hint)
+    heights = sample_heights(runs.table.sample)[:, : runs.table.sample.n_tips]
+    if not (heights.max(axis=0) < _AN_HOUR).any():
+        raise InputError(
+            "no tip is the latest in all trees: its date varies, and so do those of equal heights",
+            hint="phloem time --auspice has dates of all its draws; else leave --auspice out.",
+        )
+
+
+def _dataset(
+    settings: SummariseSettings,
+    found: TreeSampleSummary,
+    latest: float | None,
+    columns: Mapping[str, Mapping[str, str]],
+) -> AuspiceDataset:
+    """Of the summary tree. columns: name → tip → text, carried along."""
+    tree = found.tree
+    assert tree is not None
+    attributes = attributes_of_summary(tree, latest)
+    attributes.metadata(columns)
+    unit = [] if latest is not None else ["no date of the latest tip was given: lengths as in the trees"]
+    kind = KINDS[settings.tree]
+    return attributes.dataset(f"{kind}, {tree.n_tips:,} tips", [*tree_lines(found, settings.mass), *unit])
 
 
 def summary_newick(summary: TreeSampleSummary) -> str:

@@ -15,6 +15,7 @@ from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
 from phloem.data.given_fields import settle_fields
+from phloem.dating.outliers import ClockOutliers, clock_outliers, require_spread
 from phloem.dating.regression import (
     CRITERIA,
     RandomisationTest,
@@ -40,9 +41,9 @@ class TemporalSignalSettings:
     """input: tree and dates. root: the "best" place on all branches by the criterion, or that of the "file".
 
     spread: a tip is an outlier if its residual lies more than so many interquartile ranges outside the
-    quartiles. permutations: of dates, 0 for no test; seed: of these. out_tree: file for the rooted tree;
-    table: TSV of tips; picture: .svg, .png or .pdf; json: record. Files that exist are replaced only with
-    redo.
+    quartiles of the others (dating/outliers.py). permutations: of dates, 0 for no test; seed: of these.
+    out_tree: file for the rooted tree; table: TSV of tips; picture: .svg, .png or .pdf; json: record. Files
+    that exist are replaced only with redo.
     """
 
     input: DatedTreeOptions
@@ -65,25 +66,26 @@ class TemporalSignalSettings:
         if not 0 <= self.permutations <= MOST_PERMUTATIONS:
             hint = f"Choose 0 to {MOST_PERMUTATIONS:,}."
             raise InputError(f"{self.permutations} is no number of permutations", hint=hint)
-        if not 0 < self.spread < np.inf:
-            raise InputError("--outliers is a number above 0", hint="Choose 3, or less to find more.")
+        require_spread(self.spread)
 
 
 @dataclass(frozen=True, eq=False)
 class TemporalSignal:
-    """data: what was read. regression: at the root. of_tips, of_clusters: the randomisations of dates among
-    tips, and among clades of one date where there are any; None where they were not asked for."""
+    """data: what was read. regression: at the root. outliers: by the line of the others. of_tips,
+    of_clusters: the randomisations of dates among tips, and among clades of one date where there are any;
+    None where they were not asked for."""
 
     settings: TemporalSignalSettings
     data: DatedInput
     regression: Regression
+    outliers: ClockOutliers
     of_tips: RandomisationTest | None
     of_clusters: RandomisationTest | None
     provenance: dict[str, object]
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings and lists."""
-        found, names = self.regression, self.regression.tree.taxa
+        found = self.regression
         return {
             "tree": self.data.origin,
             "dates": shown_dates(self.data.dates),
@@ -94,7 +96,7 @@ class TemporalSignal:
             "correlation": found.correlation,
             "r_squared": found.r_squared,
             "residual_mean_square": found.residual_mean_square,
-            "outliers": [name for name, far in zip(names, found.outliers) if far],
+            "outliers": list(self.outliers.names),
             "randomisation": {
                 name: asdict(test) | {"observed": plain(test.observed), "mean": plain(test.mean)}
                 for name, test in (("tips", self.of_tips), ("clusters", self.of_clusters))
@@ -114,13 +116,15 @@ def run_temporal_signal(settings: TemporalSignalSettings, progress: Progress | N
     data = read_dated_tree(settings.input)
     years = data.dates.middle
     if settings.root == "best":
-        found = best_root(data.tree, years, settings.criterion, settings.spread)
+        found = best_root(data.tree, years, settings.criterion)
     else:
         _require_root(data.tree, settings.input.tree)
-        found = root_to_tip(data.tree, years, settings.spread)
+        found = root_to_tip(data.tree, years)
+    criterion = settings.criterion if settings.root == "best" else None
+    outliers = clock_outliers(data.tree, data.dates, settings.spread, criterion)
     record = provenance(settings.input.files)
     of_tips, of_clusters = _randomised(found, settings, progress)
-    result = TemporalSignal(settings, data, found, of_tips, of_clusters, record)
+    result = TemporalSignal(settings, data, found, outliers, of_tips, of_clusters, record)
     _write(result)
     return result
 
@@ -168,8 +172,8 @@ def signal_lines(signal: TemporalSignal) -> list[str]:
         f"correlation {found.correlation:.4f}, R² {found.r_squared:.4f}, residual mean square "
         f"{found.residual_mean_square:.3g}"
     )
-    far = [f"{found.tree.taxa[i]} ({found.residuals[i]:+.2g})" for i in np.flatnonzero(found.outliers)]
-    rule = f"residual more than {settings.spread:g} interquartile ranges outside the quartiles"
+    far = [f"{name} ({value:+.2g})" for name, value in zip(signal.outliers.names, signal.outliers.residuals)]
+    rule = f"residual more than {settings.spread:g} interquartile ranges outside the quartiles of the others"
     lines.append(f"outliers ({rule}): {', '.join(far) if far else 'none'}")
     for name, test in (("tips", signal.of_tips), ("clades of one date", signal.of_clusters)):
         if test is not None:
@@ -184,7 +188,7 @@ def regression_points(signal: TemporalSignal) -> RegressionPoints:
     """What the pictures show."""
     found, calendar = signal.regression, signal.data.dates.calendar
     known = np.isfinite(found.years)
-    names = tuple(name if far else "" for name, far in zip(found.tree.taxa, found.outliers))
+    names = tuple(name if name in signal.outliers.names else "" for name in found.tree.taxa)
     root = "" if np.isnan(found.root_year) else f", root {shown_year(found.root_year, calendar)}"
     return RegressionPoints(
         found.years[known],
@@ -219,5 +223,5 @@ def _table(signal: TemporalSignal) -> str:
     for i, name in enumerate(found.tree.taxa):
         numbers = (found.years[i], dates.lower[i], dates.upper[i], found.distances[i], found.residuals[i])
         shown = ["" if not np.isfinite(value) else f"{value:.10g}" for value in numbers]
-        lines.append("\t".join([name, *shown, "yes" if found.outliers[i] else "no"]))
+        lines.append("\t".join([name, *shown, "yes" if name in signal.outliers.names else "no"]))
     return "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ from phloem.analysis.mcmc_predictive import require_simulated
 from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.stones import StonesResult, finish_stones
+from phloem.analysis.time_auspice import write_for_auspice
 from phloem.analysis.time_data import TimeInput, time_input
 from phloem.analysis.time_of_draws import files_of_draws, write_of_draws
 from phloem.analysis.time_record import (
@@ -28,6 +29,7 @@ from phloem.analysis.time_record import (
     model_text,
     output_files,
     settings_record,
+    table_of_dates,
     time_identity,
     write_past,
 )
@@ -53,7 +55,7 @@ from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import measured_speeds, message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
-from phloem.inference.time.draws import RATES, ancestral, of_all_data, past
+from phloem.inference.time.draws import RATES, ancestral, dates_along, of_all_data, past
 from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
@@ -165,6 +167,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         files |= more
         check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
         remove_partial(files)
+    tips = settings.auspice_options.read(data.taxa, table_of_dates(settings))
     settings, selection = _chosen(settings, data)
     chains, device = settings.chains, settings.device
     assert device != "auto"
@@ -182,7 +185,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     result = _summarised(settings, data, sampled, selection, files)
     if settings.predictive:
         write_file(f"{prefix}.predictive.tsv", checks_text(result.predictive), KEPT)
-    of_draws = settings.predictive or settings.site_table or settings.ancestral
+    of_draws = settings.predictive or settings.site_table or settings.ancestral or settings.auspice
     if (
         was_finished
         and sampled.generations == 0
@@ -197,9 +200,10 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     draws, first = [run.samples for run in sampled.runs], first_kept(sampled.runs[0])
     through_time = past(sampled.runs[0].columns, draws, first)
     write_past(prefix, through_time, data.model.youngest)
+    latest = dates_along(data.model, draws, first)[1]
+    if settings.auspice:
+        write_for_auspice(result, latest, tips)
     if data.model.trait is not None:
-        dated = np.isfinite(data.model.youngest)
-        latest = float(data.model.youngest - through_time.ages[0]) if dated else None
         write_trait(prefix, data.model.trait.tips.name, result.routes, result.tree, latest)
     write_file(record, json_text(result.to_json()), KEPT)
     return result
@@ -329,6 +333,8 @@ def _summarised(
         if data.model.clock != clocks.STRICT:  # whose branches all have one rate
             rates = np.concatenate([run.samples.sets[first:, RATES + k] for run in runs])
             along[name] = np.where(rates > 0, rates, np.nan)  # an ancestor's branch, of no time, has none
+    dates = dates_along(data.model, [run.samples for run in runs], first)[0]
+    along |= {} if dates is None else {"date": dates}
     routes: tuple[Route, ...] = ()
     if data.model.trait is not None:
         along |= states_along(data.model.trait, runs, first)

@@ -18,6 +18,7 @@ from phloem.inference.time.settings import TimeSettings, TreeModel
 
 _TEXTS = (
     "without", "prior", "clade", "monophyletic", "calibrate", "clock_clade", "constraint", "link", "shift",
+    "metadata_column",
 )  # fmt: skip
 _OF_TRAITS = {"trait_column": None, "trait_rates": "symmetric", "bssvs": False, "trait_root": "equal"}
 _OF_DATES = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column", "ages", "tip_age")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.auspice import AuspiceOptions
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
@@ -49,10 +50,11 @@ class TimeTreeSettings(SampledDataOptions):
     or ages at which a number of the tree prior changes. summary_tree: of summary.clade_trees.tree_of_clades.
     predictive: how many data sets are simulated from the draws, to be held against the data
     (inference/time/predictive.py). site_table, ancestral: whether what draws say of sites, and of the states
-    of ancestors, is written. trait: that changes along the tree, if any. engine: whether sequences of
-    ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks for where genomes
-    are many and nearly equal. chains: what the sampler does; usual_samples: but that samples are as far apart
-    as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
+    of ancestors, is written. auspice, metadata, metadata_column: whether the summary tree is written for
+    Nextstrain, and of which table which columns with it. trait: that changes along the tree, if any. engine:
+    whether sequences of ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks
+    for where genomes are many and nearly equal. chains: what the sampler does; usual_samples: but that
+    samples are as far apart as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -74,6 +76,9 @@ class TimeTreeSettings(SampledDataOptions):
     predictive: int = 0
     site_table: bool = False
     ancestral: bool = False
+    auspice: bool = False
+    metadata: str | None = None
+    metadata_column: tuple[str, ...] = ()
     trait: TraitOptions | None = None
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
     chains: TimeSettings = UNTIL_CONVERGED
@@ -88,6 +93,10 @@ class TimeTreeSettings(SampledDataOptions):
                 "marginal likelihoods are of traits that have all routes",
                 hint="Leave --bssvs or --stepping-stone out.",
             )
+        _ = self.auspice_options
+        if self.auspice and self.chains.stones:
+            told, hint = "a stepping-stone analysis has no tree to show", "Leave --auspice out."
+            raise InputError(told, hint=hint)
         if self.predictive:
             require_count("predictive", self.predictive)
             if self.chains.stones:
@@ -100,8 +109,9 @@ class TimeTreeSettings(SampledDataOptions):
     def inputs(self) -> list[str]:
         """Files that will be read."""
         table = self.date_source.dates if self.date_source else None
-        traits = [self.trait.table] if self.trait else []
-        return [*self.data_files, *([table] if table else []), *traits]
+        traits, tips = [self.trait.table] if self.trait else [], self.auspice_options.table(table)
+        others = [tips] if tips not in (None, table) else []
+        return [*self.data_files, *([table] if table else []), *traits, *others]
 
     @property
     def date_source(self) -> DateOptions | None:
@@ -109,10 +119,21 @@ class TimeTreeSettings(SampledDataOptions):
         return DateOptions(self.dates) if isinstance(self.dates, str) else self.dates
 
     @property
+    def auspice_options(self) -> AuspiceOptions:
+        """What is written for Nextstrain, and with it."""
+        file = f"{self.file_prefix}.auspice.json" if self.auspice else None
+        return AuspiceOptions(file, self.metadata, self.metadata_column)
+
+    @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
         own = self.prefix or f"{self.usual_prefix}.time"
         return f"{own}.ss" if self.chains.stones else own
+
+
+def table_of_dates(settings: TimeTreeSettings) -> str | None:
+    """The file that dates are read from, if they are from one."""
+    return settings.date_source.dates if settings.date_source else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,6 +342,8 @@ def output_files(settings: TimeTreeSettings) -> dict[str, str]:
         if may_sample_ancestors(settings):
             files[f"{prefix}.ancestors.tsv"] = "how often each sample is an ancestor of others"
         files |= trait_files(prefix) if settings.trait else {}
+        if settings.auspice:
+            files[f"{prefix}.auspice.json"] = "the same tree as a dataset of Auspice (Nextstrain)"
         if settings.predictive:
             files[f"{prefix}.predictive.tsv"] = "statistics of the data and of simulated ones"
     files[f"{prefix}.json"] = "settings, provenance, summary"

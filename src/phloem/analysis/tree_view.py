@@ -71,7 +71,12 @@ def youngest_date(tree: Tree, path: str) -> float | None:
     table = Path(f"{path.rsplit('.', 2)[0]}.past.tsv")
     if not path.endswith(tuple(f".{kind}.tre" for kind in SUMMARY_TREES)) or not table.is_file():
         return None
-    head, first = (line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[:2])
+    return latest_of_past(str(table))
+
+
+def latest_of_past(table: str) -> float | None:
+    """The latest date of a table of times (PREFIX.past.tsv of phloem time); None where it has ages alone."""
+    head, first = (line.split("\t") for line in Path(table).read_text(encoding="utf-8").splitlines()[:2])
     return float(first[head.index("date")]) if "date" in head else None
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.auspice_options import AUSPICE, METADATA, METADATA_COLUMN
 from phloem.cli.date_options import takes_dated_tree
 
 if TYPE_CHECKING:
@@ -26,15 +27,25 @@ def date(
     ),
     smoothing: float = typer.Option(10.0, help="Substitutions added to every branch in its variance."),
     seed: int = typer.Option(1, help="Of the intervals."),
+    outliers: float = typer.Option(
+        3.0, help="Interquartile ranges beyond the quartiles of the others' residuals: off the clock."
+    ),
+    without_outliers: str | None = typer.Option(
+        None, help="Leave out tips off the clock; file for which and why, TSV."
+    ),
     out: str | None = typer.Option(
         None, "--out", "-o", help="Dated tree: NEXUS for .tre or .nex, else Newick; else standard output."
     ),
     table: str | None = typer.Option(None, help="File for the dates of all nodes, TSV."),
     picture: str | None = typer.Option(None, help="Draw the dated tree: .svg, .png or .pdf file."),
+    auspice: str | None = AUSPICE,
+    metadata: str | None = METADATA,
+    metadata_column: list[str] | None = METADATA_COLUMN,
     json: str | None = typer.Option(None, "--json", help="Write the result as JSON; - is standard output."),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Date a tree by least squares (LSD): the root, the rate and all nodes, in seconds for 10,000 tips."""
+    from phloem.analysis.auspice import AuspiceOptions
     from phloem.analysis.dated_input import DatedTreeOptions, DateOptions
     from phloem.analysis.dating import DateSettings, DatingSettings, dated_newick, rate_bounds, run_date
     from phloem.analysis.outputs import STDOUT, json_text
@@ -48,8 +59,12 @@ def date(
         root=root, rate=rate, rates=rate_bounds(rate_range), smoothing=smoothing, replicates=intervals,
         clock_spread=clock_spread, seed=seed,
     )  # fmt: skip
+    of_auspice = AuspiceOptions(auspice, metadata, tuple(metadata_column or ()))
     with shown_steps(message_console(live=True), "reading") as progress:
-        found = run_date(DateSettings(data, dating, out, table, picture, json, redo), progress)
+        wanted = DateSettings(
+            data, dating, out, table, picture, json, redo, outliers, without_outliers, of_auspice
+        )
+        found = run_date(wanted, progress)
     _show(found)
     if json == STDOUT:
         print_result(json_text(found.to_json()))
@@ -65,6 +80,12 @@ def _show(found: DateResult) -> None:
     for line in dating_lines(found):
         console.print(line)
     settings = found.settings
-    for what, file in (("tree", settings.out), ("table", settings.table), ("picture", settings.picture)):
+    written = {
+        "tree": settings.out,
+        "table": settings.table,
+        "picture": settings.picture,
+        "dataset of Auspice": settings.auspice.file,
+    }
+    for what, file in written.items():
         if file is not None:
             console.print(f"{what} written to {file}")

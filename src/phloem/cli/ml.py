@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.auspice_options import takes_auspice
 from phloem.cli.data_options import LINK, LINKAGE, takes_data
 from phloem.cli.streams import message_console, report_console, require_stdout, told_by
 
@@ -76,14 +77,19 @@ _CONSTRAINT = typer.Option(
     "-g",
     help="Newick tree, of some taxa or with multifurcations, to be obeyed.",
 )
+_GENES = typer.Option(
+    False, "--genes", help="ALIGNMENT is a folder: a tree of every alignment in it, and one table."
+)
 _MERGE_PERCENT = typer.Option(
     None, help="With --merge relaxed: of all pairs, those with the most similar rates; 10."
 )
 
 
 @takes_data(partitions=True)
+@takes_auspice
 def ml(
     data: dict[str, Any],
+    nextstrain: dict[str, Any],
     model: str | None = _MODEL,
     model_set: str | None = typer.Option(
         None, help="With --model auto: families to choose from, such as HKY,GTR or LG,WAG,LG4X,C20."
@@ -102,9 +108,7 @@ def ml(
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
     prefix: str | None = PREFIX,
-    genes: bool = typer.Option(
-        False, "--genes", help="ALIGNMENT is a folder: a tree of every alignment in it, and one table."
-    ),
+    genes: bool = _GENES,
     keep_identical: bool = typer.Option(
         False, "--keep-identical", help="Search with all of several equal sequences, not with one."
     ),
@@ -153,6 +157,8 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     from phloem.analysis.progress import ProgressFile
 
     require_stdout()
+    options |= options.pop("nextstrain")
+    options["metadata_column"] = tuple(options["metadata_column"] or ())
     messages, settings = message_console(live=True), MlSettings(**options)
     inputs = list(genes_of(settings).values()) if genes else settings.inputs
     written = ProgressFile(progress, inputs)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from phloem.cli.auspice_options import AUSPICE, METADATA_COLUMN, OWN_METADATA
+
 if TYPE_CHECKING:
     from phloem.analysis.summarise import TreeSampleSummary
 
@@ -37,11 +39,18 @@ def summarise(
         None, help="Write NAME.parts, NAME.tstat and NAME.vstat as MrBayes' sumt does."
     ),
     report: str | None = typer.Option(None, help="Page of HTML: numbers, traces, tree, splits."),
+    auspice: str | None = AUSPICE,
+    latest: str | None = typer.Option(
+        None, help="With --auspice: day or year of the latest tip, 2022-09-26 or 2007.63."
+    ),
+    metadata: str | None = OWN_METADATA,
+    metadata_column: list[str] | None = METADATA_COLUMN,
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Summarise samples of phloem, MrBayes, BEAST and RevBayes: trees, numbers, and how runs agree."""
     import sys
 
+    from phloem.analysis.auspice import AuspiceOptions
     from phloem.analysis.outputs import STDOUT
     from phloem.analysis.summarise import SummariseSettings, run_summarise, tree_lines
     from phloem.cli.streams import require_stdout
@@ -50,8 +59,9 @@ def summarise(
     out = None if out == STDOUT else out
     if out is None:
         require_stdout()
+    of_auspice = AuspiceOptions(auspice, metadata, tuple(metadata_column or ()))
     settings = SummariseSettings(
-        tuple(files), tree, burn_in, middle, mass, out, redo, picture, tables, report
+        tuple(files), tree, burn_in, middle, mass, out, redo, picture, tables, report, of_auspice, latest
     )
     found = run_summarise(settings)
     for line in tree_lines(found, mass):
@@ -60,7 +70,12 @@ def summarise(
         _show_numbers(found)
     if found.tree is not None and out is None:
         _show_tree(found, drawn)
-    written = {"tree": out, "picture": picture, "report": report}
+    _show_files({"tree": out, "picture": picture, "report": report, "dataset of Auspice": auspice})
+
+
+def _show_files(written: dict[str, str | None]) -> None:
+    import sys
+
     for what, file in written.items():
         if file is not None:
             print(f"{what} written to {file}", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.auspice_options import takes_auspice
 from phloem.cli.clade_options import takes_clades
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
@@ -92,12 +93,14 @@ PREFIX = typer.Option(
 @takes_coupling
 @takes_thresholds
 @takes_clades
+@takes_auspice
 def time(
     data: dict[str, Any],
     tip_dates: dict[str, Any],
     coupling: dict[str, Any],
     thresholds: dict[str, Any],
     clades: dict[str, Any],
+    nextstrain: dict[str, Any],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
@@ -188,7 +191,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
     for name in ("progress", "dry_run", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
-    for name in ("data", "tip_dates", "coupling", "thresholds", "clades"):
+    for name in ("data", "tip_dates", "coupling", "thresholds", "clades", "nextstrain"):
         options |= options.pop(name)
     return time_settings(options)
 

@@ -32,6 +32,10 @@ MOST_REPLICATES = 100_000
 _WORK = 200_000  # nodes visited by a search for the root, or a few branches more
 
 
+class NoSignal(InputError):
+    """Dates by which nothing evolves in time."""
+
+
 @dataclass(frozen=True)
 class DatingSettings:
     """How a tree is dated.
@@ -126,7 +130,7 @@ def date_tree(
             raise InputError("the tree has no root to keep", hint="Let the root be searched (--root search).")
         found = _rooted(tree, scale, free=settings.root == "branch")
     if found.rate <= settings.rates[0] * (1 + 1e-6) and settings.rate is None and settings.rates[0] == _LEAST:
-        raise InputError(
+        raise NoSignal(
             "the dates carry no signal: lengths fit best if nothing evolves in time",
             hint="Look at phloem temporal-signal; or give the rate (--rate), or bounds (--rate-range).",
         )

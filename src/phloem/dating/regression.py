@@ -193,18 +193,6 @@ def _outliers(residuals: np.ndarray, spread: float, longest: float) -> np.ndarra
         return (residuals < first - room) | (residuals > third + room)
 
 
-def off_the_clock(found: Regression, dates: TipDates) -> tuple[str, ...]:
-    """Outliers whose distance is not that of a day within their limits either, the farthest off first: the
-    middle of a year that is known alone says little. Without a positive rate none."""
-    if not found.rate > 0:
-        return ()
-    of_tips, taxa = dates.of(found.tree.taxa), found.tree.taxa
-    fitting = found.root_year + found.distances / found.rate
-    outside = found.outliers & ((fitting < of_tips.lower) | (fitting > of_tips.upper))
-    far = np.flatnonzero(outside)
-    return tuple(taxa[tip] for tip in far[np.argsort(-np.abs(found.residuals[far]), kind="stable")].tolist())
-
-
 @dataclass(frozen=True)
 class RandomisationTest:
     """p_value: the share of permutations, the data included, whose criterion is as good; units: the number of

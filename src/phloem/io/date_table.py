@@ -103,7 +103,8 @@ def dates_from_table(
         taxon = unquoted(fields[columns.name]) if columns.name < len(fields) else ""
         if (not taxon or taxon in found) and known is not None and folded(taxon) not in known:
             continue  # such as '?' in a column of accessions: of no taxon of the data
-        if not taxon or len(fields) <= max(columns.dates[:1]):
+        ragged = columns.width and len(fields) > 1  # empty fields at the end, which editors cut off
+        if not taxon or (len(fields) <= columns.dates[0] and not ragged):
             raise _error("expected a name and a date", source, number, hint="Separate them by a tab.")
         if taxon in found:
             before = found[taxon][0]

@@ -114,7 +114,9 @@ def _calendar(year: str, month: str, day: str | None, text: str, taxon: str | No
     if not 1 <= months[0] <= 12 or (
         known_day is not None and not 1 <= known_day <= days_in_month(last, months[0])
     ):
-        raise InputError(f"'{text}' is not in the calendar", taxon=taxon, hint=_HINT)
+        nothing = not months[0] or known_day == 0
+        hint = "Write XX for a month or day that is not known: 2020-06-XX, 2020-XX-XX." if nothing else _HINT
+        raise InputError(f"'{text}' is not in the calendar", taxon=taxon, hint=hint)
     if known_day is not None and months[0] == months[1]:
         start = year_of_day(first, months[0], known_day)
         return DateRange(start, start, calendar=True)

@@ -254,6 +254,11 @@ def _undated(
     if guesses:
         said = "; ".join(f"is '{name}' the table's '{near}'?" for name, near in guesses[:_SHOWN])
         hint = f"{said[0].upper()}{said[1:]} Use the same names in both."
+    elif surplus and len(surplus) == len(found):
+        hint = (
+            f"No name is the same in both: the table has '{surplus[0]}'. Use the same names, or say which "
+            "column has them (--name-column); of dates in the names leave --dates out."
+        )
     line = found[undated[0]][0] if undated[0] in found else None
     message = f"{len(undated):,} of {len(names):,} taxa have no date: {shown}{more}"
     return InputError(message, file=file, line=line, taxon=undated[0], hint=hint)

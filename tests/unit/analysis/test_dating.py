@@ -162,6 +162,31 @@ def test_tips_off_the_clock_are_named_and_can_be_left_out(folder):
     assert "t05" not in record["dated_tree"] and "t06" in record["dated_tree"]
 
 
+def test_tips_off_the_clock_are_left_out_and_a_file_says_why(folder):
+    line = ["date", "m.nwk", "--dates", "m.tsv", "--intervals", "0", "--json", "x.json", "--out", "x.tre"]
+    _many(folder, "t05", "1902-07-02")
+    told = called(*line, "--without-outliers", "out.tsv")
+    assert told.exit_code == 0 and "1 tip off the clock left out, see out.tsv: 't05'" in told.output
+    head, row = (line.split("\t") for line in Path("out.tsv").read_text().splitlines())
+    found = dict(zip(head, row))
+    assert found["name"] == "t05" and found["earliest"] == found["latest"] == "1902-07-02"
+    assert found["distance_is_of"].startswith("1993-0") and float(found["interquartile_ranges"]) > 3
+    record = json.loads(Path("x.json").read_text())
+    assert record["left_out"] == ["t05"] and record["outliers"] == []
+    assert record["rate"] == pytest.approx(0.01, rel=0.02) and "t05" not in read_tree("x.tre").taxa
+    by_hand = called(*line[:6], "--json", "-", "--without", "t05")
+    assert json.loads(by_hand.stdout)["rate"] == record["rate"]
+    signal = called("temporal-signal", "m.nwk", "--dates", "m.tsv", "--permutations", "0", "--json", "-")
+    assert json.loads(signal.stdout)["outliers"] == ["t05"]
+    _many(folder, "none", "")
+    told = called(*line, "--without-outliers", "out.tsv", "--redo")
+    assert "no tip is off the clock" in told.output and len(Path("out.tsv").read_text().splitlines()) == 1
+    assert len(read_tree("x.tre").taxa) == 60
+    (folder / "m.tsv").write_text("".join(f"t{k:02}\t2000\n" for k in range(60)))
+    told = called(*line, "--rate", "0.01", "--without-outliers", "out.tsv", "--redo")
+    assert isinstance(told.exception, InputError) and "no clock that tips could be off" in str(told.exception)
+
+
 def test_a_wide_date_that_holds_the_clock_s_is_no_outlier(folder):
     """t00 is of 1992; half a century around it has its middle far from there."""
     _many(folder, "t00", "[1980:2030]")

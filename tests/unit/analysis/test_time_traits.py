@@ -15,6 +15,7 @@ from phloem.errors import InputError
 from phloem.inference.time.settings import TimeSettings
 from phloem.io.trees import read_tree
 from phloem.plot.drawing import DrawSettings
+from unit.auspice_rules import problems, walk
 
 TABLE = "name\tlocation\thost\n" + "".join(
     f"t{i}_{2000 + i}\t{place}\tbird\n" for i, place in enumerate(["New York", "Rome", "Rome", "?", "Hanoi"])
@@ -62,6 +63,13 @@ def test_states_routes_and_pictures(settings, tmp_path):
     sampled = (tmp_path / "out.run1.trees").read_text().splitlines()[-2]
     assert sampled.count("location=") == 9 and 'location="New York"' in sampled
 
+    more = replace(settings, auspice=True, metadata=settings.trait.table, metadata_column=("host",))
+    assert str(tmp_path / "out.auspice.json") in run_time(more).files  # of a finished analysis too
+    found = json.loads((tmp_path / "out.auspice.json").read_text())
+    own = {node["name"]: node["node_attrs"] for node, _ in walk(found)}
+    assert problems(found) == [] and own["t0_2000"]["num_date"] == {"value": 2000.0, "inferred": False}
+    assert own["t0_2000"]["host"] == {"value": "bird"} and "confidence" in own["NODE_0000003"]["location"]
+    assert own["NODE_0000003"]["num_date"]["confidence"][0] < own["NODE_0000003"]["num_date"]["value"] < 2000
     half = replace(settings, prefix=str(tmp_path / "half"))
     run_time(replace(half, chains=replace(half.chains, generations=1000, tuning_generations=400)))
     whole = replace(settings, prefix=str(tmp_path / "whole"))
@@ -99,3 +107,32 @@ def test_other_refusals(settings, tmp_path):
         time_input(replace(settings, trait=replace(settings.trait, column="rate")))
     with pytest.raises(InputError, match="there is no 'trait_clock'"):
         time_input(replace(settings, trait=None, prior=("trait_clock=exponential(1)",)))
+
+
+def test_dates_where_the_latest_one_is_uncertain(settings, tmp_path):
+    """Heights are above the youngest tip, which is of another date in every draw: those of the other tips
+    are what the table says all the same."""
+    dates = "".join(f"t{i}_{2000 + i}\t{'2004..2009' if i == 4 else 2000 + i}\n" for i in range(5))
+    (tmp_path / "dates.tsv").write_text(dates)
+    result = run_time(replace(settings, trait=None, auspice=True))
+    found = json.loads((tmp_path / "out.auspice.json").read_text())
+    own = {node["name"]: node["node_attrs"]["num_date"] for node, _ in walk(found)}
+    assert problems(found) == []
+    for i in range(4):
+        assert own[f"t{i}_{2000 + i}"] == {"value": 2000.0 + i, "inferred": False}
+    last = own["t4_2004"]
+    assert last["inferred"] and 2004 <= last["confidence"][0] < last["value"] < last["confidence"][1] <= 2009
+    tips = [result.tree.annotations[x]["height_95%_HPD"] for x in range(4)]
+    assert all(high - low > 0.5 for low, high in tips), "which dates by heights would be wrong by"
+
+
+def test_what_is_asked_wrongly_for_auspice(settings):
+    for more, told in (
+        ({"metadata_column": ("host",)}, "is for a dataset of Auspice"),
+        ({"auspice": True, "chains": replace(settings.chains, stones=5), "trait": None}, "no tree to show"),
+    ):
+        with pytest.raises(InputError, match=told) as error:
+            replace(settings, **more)
+        assert error.value.hint
+    with pytest.raises(InputError, match="no column is called 'hosts'"):
+        run_time(replace(settings, auspice=True, metadata_column=("hosts",), metadata=settings.trait.table))

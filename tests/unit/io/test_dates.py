@@ -395,3 +395,34 @@ def test_other_eras_are_refused_with_what_to_write(text):
 def test_what_is_no_error_of_a_date_is_refused(text):
     with pytest.raises(InputError, match=re.escape(f"'{text}' is no date")):
         parse_date(text, "a")
+
+
+def test_a_row_whose_empty_fields_were_cut_off_has_no_date():
+    table = "strain\tlab\tdate\tcountry\na\tx\t2020-01-01\tPeru\nb\nc\ty\n"
+    reading = DateReading(undated="unknown")
+    short = table.replace("b\n", "")
+    found = dates_from_table(short, ["a", "c"], reading)
+    assert found.exact.tolist() == [True, False] and not np.isfinite(found.lower[1])
+    with pytest.raises(InputError, match="1 of 2 taxa have no date: 'c'") as error:
+        dates_from_table(short, ["a", "c"])
+    assert error.value.line == 3
+    for wrong in (table, "a\t2020-01-01\nb\n"):
+        with pytest.raises(InputError, match="expected a name and a date"):
+            dates_from_table(wrong, None, reading)
+
+
+@pytest.mark.parametrize("text", ["2020-00-00", "2020-06-00"])
+def test_nought_is_no_day_and_the_hint_says_how_to_write_it(text):
+    with pytest.raises(InputError, match="not in the calendar") as error:
+        parse_date(text)
+    assert "2020-XX-XX" in str(error.value.hint)
+
+
+def test_names_that_are_others_altogether_are_shown():
+    table = "strain\tdate\nt0\t2020-01-01\nt1\t2020-02-01\n"
+    with pytest.raises(InputError, match="2 of 2 taxa have no date") as error:
+        dates_from_table(table, ["hCoV-19/X/t0/2020|EPI_7", "hCoV-19/X/t1/2020|EPI_8"])
+    assert "No name is the same in both: the table has 't0'" in str(error.value.hint)
+    with pytest.raises(InputError, match="1 of 2 taxa have no date") as error:
+        dates_from_table(table, ["t0", "somebody-else"])
+    assert "No name" not in str(error.value.hint)

@@ -130,6 +130,16 @@ def of_all_data(columns: Columns, samples: Samples) -> Samples:
     return replace(samples, numbers=numbers)
 
 
+def dates_along(model: TimeModel, draws: list[Samples], first: int) -> tuple[np.ndarray | None, float | None]:
+    """(D, 2T - 1) dates of the nodes of all draws from a sample on, where their youngest tip is not of one
+    date, so that heights above it do not say them; and the median date of the youngest tip. None of ages."""
+    if not np.isfinite(model.youngest):
+        return None, None
+    dates = model.youngest - np.concatenate([samples.sets[first:, HEIGHTS] for samples in draws])
+    latest = dates[:, : model.n_tips].max(axis=1)
+    return dates if np.ptp(latest) > 0 else None, float(np.median(latest))
+
+
 def past(columns: Columns, draws: list[Samples], first: int, n: int = 200) -> ThroughTime:
     """Lineages, and population sizes or reproductive numbers where the tree prior has them, of all runs from
     a sample on."""
