@@ -47,6 +47,12 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
             *(Unused(name, given and not chains.use_data, *_WITHOUT_DATA) for name, given in of_data.items()),
             _of_agreement(changed, chains.n_runs),
             Unused(
+                "stones-from",
+                settings.stones_from is not None and not chains.stones,
+                "stepping stones, and there are none",
+                "Add --stepping-stone 10, or leave it out.",
+            ),
+            Unused(
                 "precision float32",
                 chains.precision == "float32" and (settings.device == "cpu" or not chains.use_data),
                 "likelihoods on a GPU; chains on a CPU have float64",

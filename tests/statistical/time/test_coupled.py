@@ -125,8 +125,8 @@ def test_swaps_with_the_wrong_sign_are_noticed(monkeypatch):
 
     right = compiled_run.swap_chains
 
-    def wrong(heat, likelihood, prior, *rest):
-        right(heat, -likelihood, -prior, *rest)
+    def wrong(heat, logs, *rest):
+        right(heat, tuple(-x for x in logs), *rest)
 
     monkeypatch.setattr(compiled_run, "swap_chains", wrong)
     of_ranks, run = drawn_by_rank(prior_run("strict"), 6_000, 40_000)

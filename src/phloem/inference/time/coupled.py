@@ -276,9 +276,9 @@ def _swap(run: CoupledRun, meeting: Meeting, here: Stretch) -> None:
     a, b, powers = run.chains[i].state, run.chains[j].state, heats(run.settings)
     rank = coupling.rank[[i, j]]
     swap_chains(
-        np.stack([powers, here.power * powers], axis=1), np.append(a.log_likelihood, b.log_likelihood),
-        np.append(a.log_prior, b.log_prior), rank, coupling.swaps_tried, coupling.swaps_accepted, 0, 1,
-        meeting.log_uniform,
+        np.stack([powers, here.power * powers], axis=1),
+        (np.append(a.log_prior, b.log_prior), np.append(a.log_likelihood, b.log_likelihood)), rank,
+        coupling.swaps_tried, coupling.swaps_accepted, 0, 1, meeting.log_uniform,
     )  # fmt: skip
     if rank[0] != coupling.rank[i]:
         coupling.rank[[i, j]] = rank
