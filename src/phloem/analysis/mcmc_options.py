@@ -73,7 +73,7 @@ def mcmc_settings(options: Mapping[str, Any]) -> McmcSettings:
     convergence = Convergence(**{f: _number(n, given[n]) for n, f in THRESHOLDS.items() if n in given})
     chains: dict[str, Any] = {name: given[name] for name in _CHAINS if name in given}
     chains |= {field: given[name] for name, field in _RENAMED.items() if name in given}
-    if "stones_from" in given:
+    if "stones_from" in given and chains.get("stones"):
         chains.setdefault("stone_shape", WORKING_SHAPE)
     length = chain_length(chains.get("generations"), chains.get("until_converged"), chains.get("stones", 0))
     chains |= dict(zip(_LENGTH, length))

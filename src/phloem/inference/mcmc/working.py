@@ -24,7 +24,7 @@ from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.term import Family
 from phloem.inference.mcmc.structure import ChainModel
 
-LN_WORKING = "LnRef"  # its column in a trace, the last
+LN_WORKING = "LnWork"  # its column in a trace, the last
 
 
 @dataclass(frozen=True)
