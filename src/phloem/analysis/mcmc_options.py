@@ -14,6 +14,7 @@ from typing import Any
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.mrbayes import BlockAnalysis
 from phloem.analysis.reading import DataOptions
+from phloem.analysis.working import WORKING_SHAPE
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import (
     LONGEST,
@@ -42,8 +43,6 @@ _OF_SWAPS, _OF_TREES = (
     ("heating", "swap_every", "swap_seed"),
     ("outgroup", "consensus", "site_table", "ancestral"),
 )
-WORKING_SHAPE = 1.0
-"""Of the ladder from a working distribution, near which nothing changes faster: evenly spaced powers."""
 _LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
 OPTION_NAMES = (

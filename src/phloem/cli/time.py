@@ -61,6 +61,10 @@ REDO = typer.Option(
 )
 DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, and stop.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
+STONE_SHAPE = typer.Option(
+    None, help="Powers are quantiles of Beta(shape, 1), of shape 0.4; 1 of --stones-from."
+)
+STONES_FROM = typer.Option(None, help="As of phloem mcmc: the prefix of a finished analysis by phloem time.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of births and deaths.")
 FOSSILS = typer.Option(
     None, help="Of fbd: dated samples may be ancestors of others; are tips, given that none is; end lineages."
@@ -137,7 +141,8 @@ def time(
     warm_up: float = typer.Option(0.2, help="Share in which moves adapt; summaries leave it out."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     stepping_stone: int | None = STEPPING_STONE,
-    stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
+    stone_shape: float | None = STONE_SHAPE,
+    stones_from: str | None = STONES_FROM,
     summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
     site_table: bool = SITE_TABLE,

@@ -1,4 +1,4 @@
-"""`phloem mcmc --stepping-stone --stones-from` as a user meets it."""
+"""`phloem mcmc` and `phloem time --stepping-stone --stones-from` as a user meets them."""
 
 from __future__ import annotations
 
@@ -112,3 +112,32 @@ def test_what_cannot_be_done_is_said(finished, options, message, tmp_path):
     told = command(*own, "--prefix", str(tmp_path / "x"))
     assert isinstance(told.exception, InputError) and re.search(message, str(told.exception)), told.output
     assert told.exception.hint
+
+
+def of_time(folder: Path, *more: str):
+    file = folder / "x.fasta"
+    file.write_text(">a\nACGTA\n>b\nACGTC\n>c\nACCTC\n>d\nACCTG\n")
+    own = ["--model", "JC", "--sample-every", "20", "--check-every", "1000", "--prior", "clock_rate=1"]
+    return CliRunner().invoke(build_app(), ["time", str(file), *own, *more])
+
+
+def test_dated_trees_have_one_too(finished, tmp_path):
+    prefix = str(tmp_path / "x")
+    stones = ["--stepping-stone", "4", "--generations", "5000", "--prefix", prefix]
+    assert of_time(tmp_path, "--generations", "4000", "--prefix", prefix).exit_code == 0
+    done = of_time(tmp_path, *stones, "--stones-from", prefix)
+    assert done.exit_code == 0, done.output
+    record = json.loads(Path(f"{prefix}.ss.json").read_text())
+    assert record["working_draws"] == 320 and record["settings"]["chains"]["stone_shape"] == 1.0
+    assert Path(f"{prefix}.ss.run1.log").read_text().splitlines()[1].endswith("\tLnWork")
+    again = of_time(tmp_path, *stones, "--stones-from", prefix)
+    assert again.exit_code == 0 and "resumed at generation 5,000" in again.stdout
+    undated, _ = finished
+    for more, message in (
+        ([*stones, "--stones-from", str(undated)], "another .*kind"),
+        ([*stones, "--stones-from", prefix, "--clock", "ucln"], "another tree"),
+        (["--generations", "4000", "--stones-from", prefix], "about stepping stones"),
+        ([*stones, "--stones-from", f"{prefix}-none"], "no finished analysis"),
+    ):
+        told = of_time(tmp_path, *more, "--redo")
+        assert isinstance(told.exception, InputError) and re.search(message, str(told.exception)), told.output

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from scipy.special import betainc, digamma, gammainc, ndtr, polygamma
 
-from phloem.density.space import Block
+from phloem.density.space import Block, Space
 from phloem.density.terms.beta import Beta
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.gamma import Gamma
@@ -53,7 +53,9 @@ def fit_working(
         )
     drawn = [own.tree_and_numbers(i, names) for own, i in chosen]
     values = np.array([structure.values_of(numbers) for _, _, numbers in drawn])
-    numbers, constant = _of_numbers(structure, settings, values)
+    priors = {prior.block: prior.family for prior in number_priors(structure, settings.priors)}
+    space = structure.space
+    numbers, constant = densities_of_numbers(space, space.blocks, priors, values)
     below = [clades(parent) for parent, _, _ in drawn]
     lengths, others = _of_lengths(below, [np.atleast_2d(x) for _, x, _ in drawn], length_bounds(settings))
     splits: Mapping[int, Mapping[int, float]] | None = None
@@ -82,31 +84,32 @@ def _refuse(structure: ChainModel, settings: ChainSettings) -> None:
 # Numbers.
 
 
-def _of_numbers(
-    structure: ChainModel, settings: ChainSettings, values: np.ndarray
+def densities_of_numbers(
+    space: Space, blocks: Sequence[Block], priors: Mapping[str, Family], values: np.ndarray
 ) -> tuple[tuple[tuple[int, int, Family], ...], float]:
-    """Densities of all numbers, from draws (D, n); and the log mass of the priors within the bounds of
-    sampling less that of the densities."""
+    """Densities of the numbers of some blocks, from draws (D, n) of all numbers of a space; and the log mass
+    of the priors within the bounds of sampling less that of the densities. priors: by block, but of those
+    that have none of their own."""
     found, constant = list[tuple[int, int, Family]](), 0.0
-    priors = {prior.block: prior.family for prior in number_priors(structure, settings.priors)}
-    for block in structure.space.blocks:
-        place, prior = structure.space.place(block.name), priors[block.name]
+    for block in blocks:
+        place, prior = space.place(block.name), priors.get(block.name)
         if block.support == "simplex":
             own = _dirichlet(values[:, place])
             found.append((place.start, block.size, own))
-            constant += _log_mass_of_shares(prior, block) - _log_mass_of_shares(own, block)
+            constant -= _log_mass_of_shares(own, block)
+            constant += 0.0 if prior is None else _log_mass_of_shares(prior, block)
             continue
         low, high = _box(block, prior)
         for i in range(place.start, place.stop):
             family = _fitted(block, values[:, i])
             found.append((i, 1, family))
             constant -= log_mass(family, low, high)
-        if not isinstance(prior, Ratios):
+        if prior is not None and not isinstance(prior, Ratios):
             constant += block.size * _log_mass_of_prior(prior, block, low, high)
     return tuple(found), constant
 
 
-def _box(block: Block, prior: Family) -> tuple[float, float]:
+def _box(block: Block, prior: Family | None) -> tuple[float, float]:
     """Between which values an entry of a block is sampled."""
     if isinstance(prior, Uniform | LogUniform):
         return max(block.lower, prior.lower), min(block.upper, prior.upper)
@@ -122,9 +125,15 @@ def _fitted(block: Block, x: np.ndarray) -> Family:
         both: tuple[Family, ...] = gamma_of(x), of_logs
         return max(both, key=lambda family: float(family.log_density(x[:, None]).sum()))
     if block.support == "unit":
-        count = max(mean * (1.0 - mean) / sd**2 - 1.0, 0.0)
-        return Beta(max(mean * count, FEWEST), max((1.0 - mean) * count, FEWEST))
+        return beta_of(x)
     return Normal(mean, sd)
+
+
+def beta_of(x: np.ndarray) -> Beta:
+    """By moments, from draws (D,) between 0 and 1."""
+    mean, sd = float(x.mean()), max(float(x.std(ddof=1)), NARROWEST * float(x.mean()))
+    count = max(mean * (1.0 - mean) / sd**2 - 1.0, 0.0)
+    return Beta(max(mean * count, FEWEST), max((1.0 - mean) * count, FEWEST))
 
 
 def gamma_of(x: np.ndarray) -> Gamma:
@@ -236,9 +245,9 @@ def of_topologies(
 def uniform_share(clade: int, half: int) -> float:
     """Of the rooted topologies of a clade's tips, in how many the clade falls into this half and the rest."""
     n, k = clade.bit_count(), half.bit_count()
-    return math.exp(_log_rooted(k) + _log_rooted(n - k) - _log_rooted(n))
+    return math.exp(log_rooted(k) + log_rooted(n - k) - log_rooted(n))
 
 
-def _log_rooted(n: int) -> float:
+def log_rooted(n: int) -> float:
     """Logarithm of (2n - 3)!!, the rooted binary topologies of n tips."""
     return math.lgamma(2 * n - 1) - (n - 1) * math.log(2.0) - math.lgamma(n)

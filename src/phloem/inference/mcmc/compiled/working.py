@@ -28,9 +28,9 @@ def chain_working(data, state, h, slot, keys):
         if x >= data.n_tips:
             keys[x] = keys[left[x]] + keys[right[x]]
             if table.is_free != 0:
-                total += _of_split(table, keys[x], keys[left[x]], keys[right[x]])
+                total += of_split(table.splits, table.of_split, keys[x], keys[left[x]], keys[right[x]])
         if x != top:  # which has no branch of its own
-            place = _place(table.clades, keys[x])
+            place = place_of_key(table.clades, keys[x])
             row = table.rows[place] if place >= 0 else 0
             for g in range(lengths.shape[0]):
                 b = lengths[g, x]
@@ -40,17 +40,18 @@ def chain_working(data, state, h, slot, keys):
 
 
 @uncounted
-def _of_split(table, clade, a, b):
-    """That a clade falls into these two, over how probable it is under uniform topologies."""
-    unseen = _place(table.splits, beside(clade, clade))
+def of_split(splits, values, clade, a, b):
+    """That a clade falls into these two, over how probable it is under uniform topologies. splits, values: as
+    WorkingTable has splits and of_split."""
+    unseen = place_of_key(splits, beside(clade, clade))
     if unseen < 0:
         return 0.0
-    own = _place(table.splits, beside(clade, min(a, b)))
-    return table.of_split[own if own >= 0 else unseen]
+    own = place_of_key(splits, beside(clade, min(a, b)))
+    return values[own if own >= 0 else unseen]
 
 
 @uncounted
-def _place(keys, key):
+def place_of_key(keys, key):
     """Of a key in an open table, -1 where it is not there."""
     mask = keys.shape[0] - 1
     at = np.int64(key & np.uint64(mask))

@@ -170,7 +170,7 @@ def coded_memory(
         drawn=np.zeros(MOST, np.int64),
         wanted=np.zeros(256, np.uint8),
         kinds=np.zeros((c * AT_ONCE * 4, k + 1)),
-        power=np.ones(2),
+        power=np.array([1.0, 1.0, 0.0]),
     )
     return CodedMemory(
         words=words,
