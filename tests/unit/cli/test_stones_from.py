@@ -65,9 +65,7 @@ def test_models_are_compared_by_either_kind_of_stones(finished):
     assert found["jc.ss.json"].error < 0.2 * found["jc-plain.ss.json"].error
 
 
-def test_a_killed_analysis_goes_on_bit_for_bit(finished, monkeypatch):
-    prefix, _ = finished
-    told = [*STONES, "--stones-from", str(prefix), "--prefix", f"{prefix}-killed"]
+def kill_at_the_fourth_save(patch):
     right, saved = Checkpoint.save, []
 
     def killed(checkpoint, runs):
@@ -76,9 +74,15 @@ def test_a_killed_analysis_goes_on_bit_for_bit(finished, monkeypatch):
         if len(saved) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Checkpoint, "save", killed)
-    assert command(*told).exit_code != 0 and not Path(f"{prefix}-killed.ss.json").exists()
-    monkeypatch.setattr(Checkpoint, "save", right)
+    patch.setattr(Checkpoint, "save", killed)
+
+
+def test_a_killed_analysis_goes_on_bit_for_bit(finished, monkeypatch):
+    prefix, _ = finished
+    told = [*STONES, "--stones-from", str(prefix), "--prefix", f"{prefix}-killed"]
+    with monkeypatch.context() as patch:
+        kill_at_the_fourth_save(patch)
+        assert command(*told).exit_code != 0 and not Path(f"{prefix}-killed.ss.json").exists()
     again = command(*told)
     assert again.exit_code == 0 and "resumed at generation 3,000" in again.stdout
     for ending in ("ss.tsv", "ss.run1.p", "ss.run2.p", "ss.run1.t"):
@@ -121,7 +125,7 @@ def of_time(folder: Path, *more: str):
     return CliRunner().invoke(build_app(), ["time", str(file), *own, *more])
 
 
-def test_dated_trees_have_one_too(finished, tmp_path):
+def test_dated_trees_have_one_too(finished, tmp_path, monkeypatch):
     prefix = str(tmp_path / "x")
     stones = ["--stepping-stone", "4", "--generations", "5000", "--prefix", prefix]
     assert of_time(tmp_path, "--generations", "4000", "--prefix", prefix).exit_code == 0
@@ -132,6 +136,13 @@ def test_dated_trees_have_one_too(finished, tmp_path):
     assert Path(f"{prefix}.ss.run1.log").read_text().splitlines()[1].endswith("\tLnWork")
     again = of_time(tmp_path, *stones, "--stones-from", prefix)
     assert again.exit_code == 0 and "resumed at generation 5,000" in again.stdout
+    other = [*stones[:-1], f"{prefix}-killed", "--stones-from", prefix]
+    with monkeypatch.context() as patch:
+        kill_at_the_fourth_save(patch)
+        assert of_time(tmp_path, *other).exit_code != 0
+    assert "resumed at generation 3,000" in of_time(tmp_path, *other).stdout
+    for ending in ("ss.tsv", "ss.run1.log", "ss.run2.trees"):
+        assert Path(f"{prefix}-killed.{ending}").read_text() == Path(f"{prefix}.{ending}").read_text()
     undated, _ = finished
     for more, message in (
         ([*stones, "--stones-from", str(undated)], "another .*kind"),
