@@ -31,6 +31,7 @@ NOT_RUN = {
     r"phloem --install-completion": "it writes into the home folder; tests/docs/test_site.py has the rest",
     r"mpiexec |srun |#SBATCH |module load": "tests/unit/cli/test_processes.py starts several processes",
     r"phloem (mcmc|likelihood) .*--devices (0,1|all)": "it needs two GPUs",
+    r"phloem time .*--stones-from": "tests/unit/cli/test_stones_from.py runs what it needs before",
     r"phloem bayes-factors strict ucln": "tests/statistical/time/test_marginal_likelihood.py compares such",
 }
 ON_GPUS = "phloem.clustering.gpu"  # blocks of Python that are for them

@@ -32,6 +32,7 @@ from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import write_split_tables
 from phloem.analysis.stones import StonesResult, finish_stones
+from phloem.analysis.working import refuse_on_device, working_identity
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
@@ -123,7 +124,7 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
     if started is not None:
         started(data, start.origin, selection.reason)
     make_room(settings, files)
-    identity = chain_identity(settings, data.model_text())
+    identity = chain_identity(settings, data.model_text()) | working_identity(data.working)
     made_of = data.structure, chains, start.tree
     here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, where.speeds, made_of))
     sampled = _sampled(settings, data, start, where, identity, progress)
@@ -136,6 +137,7 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
             "undefined_proposals": n_undefined(sampled.runs),
             "settings": settings_record(settings),
             "provenance": provenance(settings.inputs, selection) | data.read | {"seed": chains.seed},
+            **working_identity(data.working),
         }
         draws, took = [run.samples for run in sampled.runs], (sampled.seconds, sampled.chain_generations)
         return finish_stones(draws, ladder(chains), prefix, facts, (*took, sampled.resumed_at), files)
@@ -245,6 +247,7 @@ def _samples_left(chains: ChainSettings, every: int) -> int:
 def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     """Where the chains are evaluated, and why. A checkpoint is gone on with where it was made."""
     chains, asked = settings.chains, settings.device == "gpu"
+    refuse_on_device(settings)
     if data.structure.along_sites:
         require_cpu_for_order("gpu" if chains.precision == "float32" else settings.device)
     if chains.precision == "float32":
@@ -304,6 +307,8 @@ def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:
     """What no GPU is asked about, as a clause."""
     if not chains.use_data:
         return "a prior needs no likelihood"
+    if data.working is not None:
+        return "the working distribution of stepping stones is evaluated there"
     moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)
     if any(move.move.gradients for move in moves):
         return "moves that ask for gradients are made there only"

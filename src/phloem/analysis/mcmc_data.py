@@ -22,6 +22,7 @@ from phloem.analysis.pieces import (
 )
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.analysis.same_data import characters_read
+from phloem.analysis.working import read_working
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites
@@ -33,6 +34,7 @@ from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.settings import ChainSettings, Constraints, Priors, length_prior_text
 from phloem.inference.mcmc.structure import ChainModel, structure_of_parts
+from phloem.inference.mcmc.working import WorkingDistribution
 from phloem.likelihood.problem import engine_problem, site_distances
 from phloem.model.amino_acid import MIXED_MATRICES
 from phloem.model.model import Model
@@ -50,7 +52,7 @@ class ChainInput:
     constraints: of the topologies. dropped: columns in no part, in words, or ''; told:
     what else is done with the data. sites: of every part the numbers of its sites in the file, of codons that
     of the first nucleotide; None where --sites chose them. read: what says which characters these are
-    (same_data.characters_read)."""
+    (same_data.characters_read). working: where stepping stones begin, if not at the prior."""
 
     alignments: dict[str, Alignment]
     structure: ChainModel
@@ -61,6 +63,7 @@ class ChainInput:
     told: tuple[str, ...] = ()
     sites: tuple[np.ndarray | None, ...] = ()
     read: dict[str, Any] = field(default_factory=dict)
+    working: WorkingDistribution | None = None
 
     @property
     def models(self) -> dict[str, Model]:
@@ -86,7 +89,7 @@ class ChainInput:
         hard, partial, negative = self.constraints
         return replace(
             settings, priors=self.priors, constraints=hard, partial_constraints=partial,
-            negative_constraints=negative,
+            negative_constraints=negative, working=self.working,
         )  # fmt: skip
 
     def observed(self) -> list[Observations]:
@@ -165,7 +168,7 @@ def chain_input(settings: McmcSettings) -> ChainInput:
             "--constraint is of topologies that are sampled, and this one is fixed",
             hint="Leave --constraint or --fixed-topology out.",
         )
-    return ChainInput(
+    found = ChainInput(
         alignments,
         structure,
         priors,
@@ -176,6 +179,10 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         sites_in_file(settings, parts, pieces),
         characters_read(parts, pieces, [part.model.unseen for part in models]),
     )
+    if settings.stones_from is None:
+        return found
+    chains = found.chains(settings.chains)
+    return replace(found, working=read_working(settings, structure, chains, found.model_text()))
 
 
 def _shared(

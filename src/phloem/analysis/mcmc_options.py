@@ -14,6 +14,7 @@ from typing import Any
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.mrbayes import BlockAnalysis
 from phloem.analysis.reading import DataOptions
+from phloem.analysis.working import WORKING_SHAPE
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import (
     LONGEST,
@@ -31,7 +32,7 @@ _DATA = tuple(f.name for f in fields(DataOptions))
 _OWN = (
     "model", "linkage", "link", "start", "start_tree", "device", "prefix", "redo", "gamma", "without",
     "ordered", "character_states", "asc", "outgroup", "constraint", "consensus", "report",
-    "site_table", "ancestral", "predictive",
+    "site_table", "ancestral", "predictive", "stones_from",
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
@@ -71,6 +72,8 @@ def mcmc_settings(options: Mapping[str, Any]) -> McmcSettings:
     convergence = Convergence(**{f: _number(n, given[n]) for n, f in THRESHOLDS.items() if n in given})
     chains: dict[str, Any] = {name: given[name] for name in _CHAINS if name in given}
     chains |= {field: given[name] for name, field in _RENAMED.items() if name in given}
+    if "stones_from" in given and chains.get("stones"):
+        chains.setdefault("stone_shape", WORKING_SHAPE)
     length = chain_length(chains.get("generations"), chains.get("until_converged"), chains.get("stones", 0))
     chains |= dict(zip(_LENGTH, length))
     for name in ("burn_in", "heating", "stone_shape"):

@@ -59,9 +59,10 @@ class McmcSettings(SampledDataOptions):
     outgroup: a taxon that the consensus hangs from. constraint: "name:
     taxon, taxon, …", splits that every tree has, and others as --constraint. consensus: which one is written.
     of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise. report:
-    whether PREFIX.html is written. site_table, ancestral, predictive: what is made of single draws
-    (analysis.mcmc_of_draws), the last: how many data sets are simulated. chains: what the sampler does; as
-    usual it stops when converged."""
+    whether PREFIX.html is written. stones_from: prefix of an analysis near whose posterior stepping stones
+    begin, in place of the prior (analysis.working). site_table, ancestral, predictive: what is made of single
+    draws (analysis.mcmc_of_draws), the last: how many data sets are simulated. chains: what the sampler does;
+    as usual it stops when converged."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None
@@ -81,6 +82,7 @@ class McmcSettings(SampledDataOptions):
     site_table: bool = False
     ancestral: bool = False
     predictive: int = 0
+    stones_from: str | None = None
     chains: ChainSettings = UNTIL_CONVERGED
 
     @property
@@ -261,8 +263,8 @@ def _replaced(settings: McmcSettings, files: dict[str, str]) -> list[str]:
 _NEW = ("constraint",)
 _NEW_OF_CHAINS = (
     "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
-    "stone_shape", "stone_burn_in", "stones_from_prior", "usual_weights", "fixed_topology", "precision",
-)  # fmt: skip
+    "stone_shape", "stone_burn_in", "stones_from_prior", "working", "usual_weights", "fixed_topology",
+    "precision", )  # fmt: skip
 
 
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:

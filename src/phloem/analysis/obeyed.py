@@ -46,6 +46,7 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
             *_of_posterior(chains.stones, [*changed, *(name for name, given in of_trees.items() if given)]),
             *(Unused(name, given and not chains.use_data, *_WITHOUT_DATA) for name, given in of_data.items()),
             _of_agreement(changed, chains.n_runs),
+            _of_stones(settings.stones_from, chains.stones),
             Unused(
                 "precision float32",
                 chains.precision == "float32" and (settings.device == "cpu" or not chains.use_data),
@@ -106,6 +107,7 @@ def require_time_obeyed(
     _refuse(
         [
             *_of_posterior(chains.stones, [*changed, *of_trees]),
+            _of_stones(settings.stones_from, chains.stones),
             _of_agreement(changed, chains.n_runs),
             *_of_characters(settings, kinds, models),
             Unused(
@@ -133,6 +135,12 @@ def require_time_obeyed(
 def _of_posterior(stones: int, given: Iterable[str]) -> list[Unused]:
     about = "samples of a posterior, and stepping stones leave none"
     return [Unused(name, stones > 0, about, "Leave it or --stepping-stone out.") for name in given]
+
+
+def _of_stones(stones_from: str | None, stones: int) -> Unused:
+    about = "stepping stones, and there are none"
+    remedy = "Add --stepping-stone 10, or leave it out."
+    return Unused("stones-from", stones_from is not None and not stones, about, remedy)
 
 
 def _refuse(options: Iterable[Unused]) -> None:

@@ -71,6 +71,6 @@ def forecast_mcmc(
 
 def _sampled(data: ChainInput, chains: ChainSettings, generations: int, where: Where) -> Sampled:
     """A pilot: half of it is burn-in."""
-    plain = replace(chains, stone_burn_in=None, stones_from_prior=False)
+    plain = replace(chains, stone_burn_in=None, stones_from_prior=False, working=None)
     pilot = replace(as_pilot(plain, generations), burn_in=0.5)
     return sample(data.observed(), data.structure, pilot, where=where)

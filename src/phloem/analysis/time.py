@@ -41,6 +41,8 @@ from phloem.analysis.time_start import (
     with_usual_samples,
 )
 from phloem.analysis.time_traits import routes_of, states_along, write_trait
+from phloem.analysis.time_working import with_working
+from phloem.analysis.working import working_identity
 from phloem.density import clocks
 from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
@@ -169,6 +171,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
         remove_partial(files)
     tips = settings.auspice_options.read(data.taxa, table_of_dates(settings))
     settings, selection = _chosen(settings, data)
+    settings = with_working(settings, data.model)
     chains, device = settings.chains, settings.device
     assert device != "auto"
     origin, here = time_origin(settings, data), ranks()
@@ -271,6 +274,7 @@ def _stones(
         "undefined_proposals": n_undefined(sampled.runs),
         "settings": settings_record(settings),
         "provenance": provenance(settings.inputs, selection) | data.read | {"seed": settings.chains.seed},
+        **working_identity(settings.chains.working),
     }
     draws = [of_all_data(run.columns, run.samples) for run in sampled.runs]
     took = sampled.seconds, sampled.generations

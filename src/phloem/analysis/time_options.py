@@ -12,6 +12,7 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.mrbayes import BlockAnalysis
 from phloem.analysis.time_record import TimeTreeSettings
 from phloem.analysis.time_traits import TraitOptions
+from phloem.analysis.working import WORKING_SHAPE
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import THRESHOLDS, Convergence, chain_length
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -48,6 +49,9 @@ def time_settings(options: Mapping[str, Any]) -> TimeTreeSettings:
     for name in given:
         if name not in OPTION_NAMES:
             raise InputError(f"there is no option '{name}'", hint=f"There are: {', '.join(OPTION_NAMES)}.")
+    if given.get("stone_shape") is None:
+        near = given.get("stones_from") is not None and given.get("stepping_stone")
+        given["stone_shape"] = WORKING_SHAPE if near else TimeSettings.stone_shape
     given["dates"], given["trait"] = _date_source(given), _trait(given)
     of_prior = {n: value for n in _OF_PRIOR if (value := given.pop(n, None)) is not None}
     tree = TreeModel(**{ours: given.pop(n) for n, ours in _OF_TREE.items() if n in given}, options=of_prior)

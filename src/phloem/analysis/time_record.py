@@ -13,6 +13,7 @@ from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import SampledDataOptions, reading_identity, sampled_identity
 from phloem.analysis.time_traits import TraitOptions, trait_files
+from phloem.analysis.working import working_identity
 from phloem.density.tree_priors.tree_prior import registered
 from phloem.errors import InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
@@ -81,6 +82,7 @@ class TimeTreeSettings(SampledDataOptions):
     metadata_column: tuple[str, ...] = ()
     trait: TraitOptions | None = None
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
+    stones_from: str | None = None
     chains: TimeSettings = UNTIL_CONVERGED
     usual_samples: bool = False
     of_block: str | None = None
@@ -224,7 +226,7 @@ class TimeResult:
 
 def settings_record(settings: TimeTreeSettings) -> dict[str, Any]:
     """Settings as plain numbers, strings, lists and dictionaries."""
-    found = asdict(replace(settings, tree=TreeModel()))
+    found = asdict(replace(settings, tree=TreeModel(), chains=replace(settings.chains, working=None)))
     found["tree"] = _tree_text(settings.tree)
     found["chains"]["tuning_generations"] = settings.chains.tuning
     return found
@@ -253,8 +255,8 @@ def model_text(model: TimeModel) -> str:
 
 def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
-    chains = asdict(settings.chains)
-    unnamed = ["threads", "until_converged", "check_every", "most_warm_up", "convergence"]
+    chains = asdict(replace(settings.chains, working=None))
+    unnamed = ["working", "threads", "until_converged", "check_every", "most_warm_up", "convergence"]
     # of stones these say what is one; of others nothing, and older checkpoints do not name stones
     unnamed += [] if settings.chains.stones else ["generations", "warm_up", "stones", "stone_shape"]
     # of single chains there is nothing to say, as older checkpoints do not
@@ -284,6 +286,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         **sampled_identity(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **chains,
+        **working_identity(settings.chains.working),
     }
 
 

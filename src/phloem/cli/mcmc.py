@@ -40,6 +40,11 @@ PILOT = typer.Option(None, help="Sample so many seconds, forecast the whole anal
 STEPPING_STONE = typer.Option(
     None, help="Stones, such as 50: estimate the marginal likelihood from so many power posteriors; 0: none."
 )
+STONE_SHAPE = typer.Option(0.4, help="Powers are quantiles of Beta(shape, 1); 1 of --stones-from.")
+STONES_FROM = typer.Option(
+    None,
+    help="Stones begin near the posterior that the finished analysis of this prefix drew, not at the prior.",
+)
 GENERATIONS = typer.Option(
     None, help="Of every chain: just so many; none: until converged (1,000,000 of stepping stones)."
 )
@@ -114,9 +119,10 @@ def mcmc(
     branch_prior: str = BRANCH_PRIOR,
     prior: list[str] | None = PRIOR,
     stepping_stone: int | None = STEPPING_STONE,
-    stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
+    stone_shape: float = STONE_SHAPE,
     stone_burn_in: int | None = typer.Option(None, help="Generations before the first stone; those of one."),
     stones_from_prior: bool = typer.Option(False, "--stones-from-prior", help="Stones from the prior up."),
+    stones_from: str | None = STONES_FROM,
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
@@ -296,6 +302,9 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")
+    if data.working is not None:
+        n = data.working.n_draws
+        show_line(f"stones:  from a working distribution, fitted to {n:,} draws of {settings.stones_from}")
     if settings.of_block:
         show_line(f"same as: {command_line(settings)}")
 

@@ -11,6 +11,7 @@ from phloem.cli.clade_options import takes_clades
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
 from phloem.cli.mcmc import ANCESTRAL, PILOT, SITE_TABLE, UNTIL_CONVERGED
+from phloem.cli.trait_options import takes_trait
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -62,6 +63,10 @@ REDO = typer.Option(
 )
 DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, and stop.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
+STONE_SHAPE = typer.Option(
+    None, help="Powers are quantiles of Beta(shape, 1), of shape 0.4; 1 of --stones-from."
+)
+STONES_FROM = typer.Option(None, help="As of phloem mcmc: the prefix of a finished analysis by phloem time.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of births and deaths.")
 FOSSILS = typer.Option(
     None, help="Of fbd: dated samples may be ancestors of others; are tips, given that none is; end lineages."
@@ -78,11 +83,6 @@ SAMPLE_EVERY = typer.Option(None, help="Generations between samples; 200, of 200
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
 PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the runs are.")
-TRAIT = typer.Option(None, help="Table with a header: taxa and the state of each, such as a location.")
-TRAIT_COLUMN = typer.Option(None, help="Which column of --trait has the states, where it has several.")
-TRAIT_RATES = typer.Option("symmetric", help="Of a route and the way back: one rate, or two.")
-TRAIT_ROOT = typer.Option("equal", help="Frequencies of the trait's states at the root.")
-BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; few are expected.")
 PREFIX = typer.Option(
     None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's, and .time."
 )
@@ -93,6 +93,7 @@ PREFIX = typer.Option(
 @takes_coupling
 @takes_thresholds
 @takes_clades
+@takes_trait
 @takes_auspice
 def time(
     data: dict[str, Any],
@@ -100,6 +101,7 @@ def time(
     coupling: dict[str, Any],
     thresholds: dict[str, Any],
     clades: dict[str, Any],
+    discrete_trait: dict[str, Any],
     nextstrain: dict[str, Any],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
@@ -121,11 +123,6 @@ def time(
     numbers: Literal["rates", "diversification"] | None = NUMBERS,
     shift: list[str] | None = SHIFT,
     prior: list[str] | None = PRIOR,
-    trait: str | None = TRAIT,
-    trait_column: str | None = TRAIT_COLUMN,
-    trait_rates: Literal["symmetric", "asymmetric"] = TRAIT_RATES,
-    bssvs: bool = BSSVS,
-    trait_root: Literal["equal", "free"] = TRAIT_ROOT,
     prefix: str | None = PREFIX,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
@@ -140,7 +137,8 @@ def time(
     warm_up: float = typer.Option(0.2, help="Share in which moves adapt; summaries leave it out."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     stepping_stone: int | None = STEPPING_STONE,
-    stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
+    stone_shape: float | None = STONE_SHAPE,
+    stones_from: str | None = STONES_FROM,
     summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
     site_table: bool = SITE_TABLE,
@@ -191,7 +189,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
     for name in ("progress", "dry_run", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
-    for name in ("data", "tip_dates", "coupling", "thresholds", "clades", "nextstrain"):
+    for name in ("data", "tip_dates", "coupling", "thresholds", "clades", "discrete_trait", "nextstrain"):
         options |= options.pop(name)
     return time_settings(options)
 

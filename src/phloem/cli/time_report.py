@@ -52,6 +52,8 @@ def introduce_dated(settings: TimeTreeSettings, data: TimeInput, device: str) ->
         chosen = ", few of them expected (BSSVS)" if model.trait.few else ""
         told = f"{tips.name}, {tips.n_states} states, {rates}{chosen}; {tips.n_missing} taxa unknown"
         show_line(fill(f"trait:   {told}", terminal_width(), subsequent_indent=" " * 9))
+    if settings.stones_from is not None:
+        show_line(f"stones:  from a working distribution, fitted to draws of {settings.stones_from}")
     priors = [f"{p.block} {family_text(p.family)}" for p in model.priors]
     priors += [f"{name} fixed" for name in sorted(model.fixed)]
     priors += [f"{x} CTMC reference" for x, own in zip(model.rate_names, model.reference) if own]

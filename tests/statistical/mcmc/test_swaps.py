@@ -43,7 +43,7 @@ def swap(heat, likelihood, prior, rank, words, tried, accepted):
     chains, log_uniform = np.zeros((1, 2), np.int64), np.zeros(1)
     draw_swaps(words, 4, chains, log_uniform)
     swap_chains(
-        np.stack([heat, heat], axis=1), likelihood, prior, rank, tried, accepted, *chains[0], log_uniform[0]
+        np.stack([heat, heat], axis=1), (prior, likelihood), rank, tried, accepted, *chains[0], log_uniform[0]
     )
 
 

@@ -125,8 +125,8 @@ def test_swaps_with_the_wrong_sign_are_noticed(monkeypatch):
 
     right = compiled_run.swap_chains
 
-    def wrong(heat, likelihood, prior, *rest):
-        right(heat, -likelihood, -prior, *rest)
+    def wrong(heat, logs, *rest):
+        right(heat, tuple(-x for x in logs), *rest)
 
     monkeypatch.setattr(compiled_run, "swap_chains", wrong)
     of_ranks, run = drawn_by_rank(prior_run("strict"), 6_000, 40_000)
@@ -267,7 +267,7 @@ def test_with_ancestors_the_density_of_everything_is_heated():
     assert swaps_of([run])[0] > 0.02
     forgetful = run_of_three()
     for h, chain in enumerate(forgetful.chains):  # what draws read is no longer what the loop reads
-        own = replace(chain, scratch=chain.scratch._replace(power=np.ones(2)))
+        own = replace(chain, scratch=chain.scratch._replace(power=np.array([1.0, 1.0, 0.0])))
         forgetful.chains[h] = own
     assert of_three(forgetful, 6_000, powers)[1].max() > 6
 

@@ -24,7 +24,7 @@ from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
 # 1: all samples in the archive; 3: one set of branch lengths; from 4 on: newer moves, weights, clocks
-FORMAT = 18
+FORMAT = 19
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 
@@ -115,18 +115,7 @@ class Checkpoint:
         write_file(self._path, buffer.getvalue(), KEPT if self._path.exists() else None)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        try:
-            with np.load(self._path) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            found = json.loads(bytes(arrays.pop("identity")))
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-            raise InputError(
-                f"this is not a readable checkpoint ({error})",
-                file=str(self._path),
-                hint="Start afresh with --redo.",
-            ) from None
-        if found.get("format") != FORMAT:
-            raise self._of_another_version(found)
+        arrays, found = _archive(self._path)
         wanted = self._identity
         different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
         if different:
@@ -140,17 +129,42 @@ class Checkpoint:
             )
         held = {name.removeprefix("run0.state.") for name in arrays if name.startswith("run0.state.")}
         if held != set(self._state._fields):  # of a version between formats
-            raise self._of_another_version(found)
+            raise _of_another_version(self._path, found)
         return arrays
 
-    def _of_another_version(self, found: dict[str, Any]) -> InputError:
-        return InputError(
-            f"this checkpoint has format {found.get('format')}, of another version of phloem; "
-            f"this version resumes format {FORMAT}",
-            file=str(self._path),
-            hint="Finish it with the version that began it, choose another --prefix, or start afresh with "
-            "--redo.",
-        )
+
+def stored_samples(prefix: str) -> tuple[dict[str, Any], list[Samples]]:
+    """What decides the numbers of an analysis that has a checkpoint, and the samples of its runs. InputError
+    if a file is missing, damaged, or of another format."""
+    arrays, identity = _archive(state_path(prefix))
+    row = _row(*arrays["row"].tolist())
+    valid = enumerate(arrays["valid"].tolist())
+    return identity, [_read_samples(samples_path(prefix, r), row, *of_run) for r, of_run in valid]
+
+
+def _archive(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of a checkpoint, and what decides its numbers."""
+    try:
+        with np.load(path) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        found = json.loads(bytes(arrays.pop("identity")))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise InputError(
+            f"this is not a readable checkpoint ({error})", file=str(path), hint="Start afresh with --redo."
+        ) from None
+    if found.get("format") != FORMAT:
+        raise _of_another_version(path, found)
+    return arrays, found
+
+
+def _of_another_version(path: Path, found: dict[str, Any]) -> InputError:
+    return InputError(
+        f"this checkpoint has format {found.get('format')}, of another version of phloem; "
+        f"this version resumes format {FORMAT}",
+        file=str(path),
+        hint="Finish it with the version that began it, choose another --prefix, or start afresh with "
+        "--redo.",
+    )
 
 
 def state_path(prefix: str) -> Path:

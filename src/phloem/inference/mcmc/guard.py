@@ -62,8 +62,10 @@ class Carried(NamedTuple):
 LOG_LIKELIHOOD = Carried("log-likelihood", "log_likelihood", 1e-8)
 IN_FLOAT32 = LOG_LIKELIHOOD._replace(allowed=1e-5)
 LOG_PRIOR = Carried("log prior", "log_prior", 1e-6)  # which may hold large powers
-CARRIED = LOG_LIKELIHOOD, LOG_PRIOR
-BY_PRECISION = {"float64": CARRIED, "float32": (IN_FLOAT32, LOG_PRIOR)}
+LOG_WORKING = Carried("log working density", "log_working", 1e-8)
+CARRIED = LOG_LIKELIHOOD, LOG_PRIOR, LOG_WORKING
+BY_PRECISION = {"float64": CARRIED, "float32": (IN_FLOAT32, *CARRIED[1:])}
+COLUMNS = 0, 1, -1  # of samples, in which they are
 
 
 class Counts(Protocol):
@@ -149,8 +151,9 @@ class Guard:
     """observed: what the chains were given, every part of it. n_chains: of a run. names: of a trace's columns
     after LnL and LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares no
     likelihood. prior: as plain_prior makes it; None compares none. prefix: of the report; None writes
-    none. precision: of the chains' likelihoods. still: by run and rank of heat how much had been accepted
-    when last looked at, and tried when that was so for the first time."""
+    none. precision: of the chains' likelihoods. working: as plain_working makes it. still: by run and
+    rank of heat how much had been accepted when last looked at, and tried when that was so for the first
+    time."""
 
     observed: Sequence[Observations]
     n_chains: int
@@ -159,6 +162,7 @@ class Guard:
     prior: Plain | None
     prefix: str | None
     precision: str = "float64"
+    working: Plain | None = None
     still: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def check_chains(self, run: int, chains: Mapping[int, Samples]) -> None:
@@ -196,13 +200,13 @@ class Guard:
     def _compare(self, run: int, rank: int, samples: Samples, i: int, what: str = "") -> None:
         """what: what is odd about the log-likelihood; else that it is not the reference's."""
         drawn = samples.tree_and_numbers(i, self.names)
-        plains = (self.plain, what), (self.prior, "")
-        for column, ((plain, told), carried) in enumerate(zip(plains, BY_PRECISION[self.precision])):
+        plains = (self.plain, what), (self.prior, ""), (self.working, "")
+        for k, ((plain, told), carried) in enumerate(zip(plains, BY_PRECISION[self.precision])):
             if plain is not None:
                 expected = plain(*drawn)
-                if differs(float(samples.numbers[i, column]), expected, carried.allowed):
+                if differs(float(samples.numbers[i, COLUMNS[k]]), expected, carried.allowed):
                     told = told or f"the {carried.name} is not that of the reference"
-                    self._stop((run, rank, column), samples, i, told, expected)
+                    self._stop((run, rank, k), samples, i, told, expected)
 
     def _constant(self, samples: Samples) -> bool:
         """One log-likelihood in the last samples, whose trees or numbers differ, where data could tell."""
@@ -217,16 +221,16 @@ class Guard:
         self, of: tuple[int, int, int], samples: Samples, i: int, what: str, expected: float
     ) -> NoReturn:
         """of: the run, the rank of heat, and which of what is carried differs."""
-        run, rank, column = of
-        generation, found = int(samples.generation[i]), float(samples.numbers[i, column])
+        run, rank, k = of
+        generation, found = int(samples.generation[i]), float(samples.numbers[i, COLUMNS[k]])
         tree = Tree(self.observed[0].taxa, samples.parent[i], samples.lengths[i], rooted=False)
         report = {
             "what": what,
             "run": run + 1,
             "heat_rank": rank,
             "generation": generation,
-            CARRIED[column].key: _number(found),
-            f"reference_{CARRIED[column].key}": _number(expected),
+            CARRIED[k].key: _number(found),
+            f"reference_{CARRIED[k].key}": _number(expected),
             "tree": write_newick(tree, precision=17),
             "trees_of_sets": [write_newick(replace(tree, lengths=x), precision=17) for x in samples.sets[i]],
             "numbers": samples.tree_and_numbers(i, self.names)[2],

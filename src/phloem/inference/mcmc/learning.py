@@ -14,11 +14,12 @@ from phloem.inference.mcmc.records import (
     OF_POSITIVE,
     OF_REAL,
     OF_SIMPLEX,
+    PRIOR,
+    WORKING,
     ChainData,
     ChainState,
     Joint,
 )
-from phloem.inference.mcmc.records import PRIOR as HEAT
 
 EVERY = 25  # generations between two looks at the chains
 ALIKE = 32  # looks at a chain that are worth one independent of the others: some 800 generations
@@ -100,7 +101,8 @@ def learn(data: ChainData, state: ChainState, seen: np.ndarray) -> None:
         rank = int(row[0])
         away = row[1:] - state.mean[rank]
         state.mean[rank] += gain * away
-        spread += data.heat[rank, HEAT] * (1.0 - gain) * np.outer(away, away)
+        heat = data.heat[rank, PRIOR] + data.heat[rank, WORKING]
+        spread += heat * (1.0 - gain) * np.outer(away, away)
     state.covariance[:] += gain * (spread / n_chains - state.covariance)
     state.looks[0] = n + 1
     if (n + 1) % 10 == 0 and (n + 1) * n_chains > 2 * len(spread):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+import numpy as np
+
 from phloem.errors import InputError
 from phloem.inference.mcmc import moves
+from phloem.inference.mcmc.records import (
+    OF_ALL_NUMBERS,
+    OF_LENGTHS,
+    OF_NUMBERS,
+    OF_TOPOLOGY,
+    MoveTable,
+)
 from phloem.inference.mcmc.structure import ChainModel
 
 LENGTHS, TOPOLOGY, NUMBERS = ("lengths",), ("topology",), ("numbers",)
@@ -106,4 +115,24 @@ def chosen_moves(
         ChainMove(m.name, m.kind, m.move, weights[m.name], m.block)
         for m in available
         if weights.get(m.name, 0.0) > 0
+    )
+
+
+def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
+    """The moves as the compiled loop reads them."""
+    on: dict[tuple[str, ...], int] = {
+        LENGTHS: OF_LENGTHS,
+        TOPOLOGY: OF_TOPOLOGY,
+        NUMBERS: OF_ALL_NUMBERS,
+    }
+    return MoveTable(
+        kind=np.array([m.kind for m in moves], np.int64),
+        on=np.array([on.get(m.move.on, OF_NUMBERS) for m in moves], np.int64),
+        block=np.array([m.block for m in moves], np.int64),
+        target=np.array([m.move.target for m in moves]),
+        bounds=np.array([m.move.bounds for m in moves]),
+        narrows=np.array([m.move.narrows for m in moves], np.uint8),
+        gradients=np.array([m.move.gradients for m in moves], np.int64),
+        parsimony=np.array([m.move.parsimony for m in moves], np.int64),
+        splits=np.array([m.move.splits for m in moves], np.int64),
     )

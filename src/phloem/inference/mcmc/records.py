@@ -16,7 +16,7 @@ from phloem.density.terms.compiled.dispatch import PriorTable
 from phloem.pruning.cpu.cell_records import CellScratch
 
 # columns of ChainData.heat
-PRIOR, LIKELIHOOD = range(2)
+PRIOR, LIKELIHOOD, WORKING = range(3)
 
 # what a move is of (MoveTable.on)
 OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS, OF_ALL_NUMBERS = range(4)
@@ -123,6 +123,24 @@ class KnownSplits(NamedTuple):
     right: np.ndarray
 
 
+class WorkingTable(NamedTuple):
+    """The working distribution of generalised stepping stones (working_table.py): its density of the numbers
+    (n,), and what is added to its logarithm. clades, rows: (C,) uint64 and int64, a table in which the key of
+    a clade stands in the first free place from key mod C on, 0: free, with its row of lengths: (R, G, 3),
+    shape - 1, rate and constant of the gamma density of its branch, of others row 0; R = 0: there is none.
+    is_free: 1 where topologies have a density; splits, of_split: (S,) uint64 and float64, a like table, of a
+    clade beside one of its halves (compiled/known_splits.beside), or beside itself for all others."""
+
+    numbers: PriorTable
+    constant: float
+    clades: np.ndarray
+    rows: np.ndarray
+    lengths: np.ndarray
+    is_free: int
+    splits: np.ndarray
+    of_split: np.ndarray
+
+
 class ChainData(NamedTuple):
     """What never changes during a run.
 
@@ -130,10 +148,11 @@ class ChainData(NamedTuple):
     (pruning/cpu/cell_records.py). recipes. number_priors, length_priors: of the numbers (n,), and of every
     set of branch lengths, tips' branches first. length_bounds: (2,). block_first, block_size: (blocks,) int64
     where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
-    heat: (H, 2) by rank, the powers of PRIOR and LIKELIHOOD: both are the inverse temperature, but for chains
-    that sample a power posterior. splits: what trees must obey (constraints.split_rules).
-    joint: of the move of all numbers; its factor is replaced by that of the state. first_cell: number of the
-    first cell here among those of all processes that share the chains.
+    heat: (H, 3) by rank, the powers of PRIOR, LIKELIHOOD and WORKING: the inverse temperature, that and 0,
+    but for chains that sample a power posterior; PRIOR and WORKING add up to it. working: where stepping
+    stones begin, if not at the prior. splits: what trees must obey (constraints.split_rules). joint: of the
+    move of all numbers; its factor is replaced by that of the state. first_cell: number of the first cell
+    here among those of all processes that share the chains.
     """
 
     n_tips: int
@@ -151,6 +170,7 @@ class ChainData(NamedTuple):
     moves: MoveTable
     p_extend: float
     heat: np.ndarray
+    working: WorkingTable
     splits: np.ndarray
     joint: Joint
     first_cell: int
@@ -161,20 +181,18 @@ class ChainState(NamedTuple):
 
     Trees have two slots for each chain: slot[h] is the accepted one, the other the proposal's. parent, left,
     right: (H, 2, N) int64, -1 where there is none. order: (H, 2, N) int64, children before parents, root
-    last. lengths: (H, 2, G, N). values: (H, 2, n) the numbers. log_likelihood, log_prior: (H,). rank: (H,)
-    place in the heat ladder. powers: (H,) by rank the inverse temperatures (heating.py). rng: (H, 4)
-    uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning:
-    (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
-    last tuning. undefined: (H, M) of tried those that nobody can judge, undefined_last: (H, 4 + n) of every
-    chain the last one (undefined.py). swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
-    looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d), wander: (blocks,): what was learnt
-    (learning.py).
-    split_keys, split_sums, split_looks: KnownSplits, also learnt (split_memory.py).
-    cumulative: (M,) of the moves' shares of proposals, ends at 1. What decides them, of the cold chain while
-    moves adapt (weights.py): jumps: (M, 2 + K + S) whole numbers, of every move its proposals, their work,
-    the squared jumps of K statistics and the changes of S splits; watched: (S,) uint64, keys of those splits,
-    0: none; seen: (3, K + S), of statistics and splits the number of looks, means, and sums of squared
-    deviations from them.
+    last. lengths: (H, 2, G, N). values: (H, 2, n) the numbers. log_likelihood, log_prior, log_working:
+    (H,). rank: (H,) place in the heat ladder. powers: (H,) by rank the inverse temperatures (heating.py).
+    rng: (H, 4) uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning: (H, M) by rank and move.
+    tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the last tuning. undefined:
+    (H, M) of tried those that nobody can judge, undefined_last: (H, 4 + n) of every chain the last one
+    (undefined.py). swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,). looks: (1,), mean: (H, d)
+    by rank, covariance, factor: (d, d), wander: (blocks,): what was learnt (learning.py). split_keys,
+    split_sums, split_looks: KnownSplits, also learnt (split_memory.py). cumulative: (M,) of the moves' shares
+    of proposals, ends at 1. What decides them, of the cold chain while moves adapt (weights.py): jumps: (M, 2
+    + K + S) whole numbers, of every move its proposals, their work, the squared jumps of K statistics and the
+    changes of S splits; watched: (S,) uint64, keys of those splits, 0: none; seen: (3, K + S), of statistics
+    and splits the number of looks, means, and sums of squared deviations from them.
     """
 
     parent: np.ndarray
@@ -186,6 +204,7 @@ class ChainState(NamedTuple):
     values: np.ndarray
     log_likelihood: np.ndarray
     log_prior: np.ndarray
+    log_working: np.ndarray
     rank: np.ndarray
     powers: np.ndarray
     rng: np.ndarray

@@ -20,6 +20,7 @@ from phloem.inference.mcmc.records import (
     OF_TOPOLOGY,
     PRIOR,
     WORK,
+    WORKING,
     ChainData,
     ChainScratch,
     ChainShared,
@@ -115,6 +116,9 @@ def new_run(
     moves = chosen_moves(structure, seen.n_tips, settings.move_weights, settings.fixed_topology)
     here = range(settings.n_chains) if swaps is None else swaps.own
     there = settings.use_data and device == "gpu"
+    if there and settings.working is not None:
+        told = "chains from a working distribution are on the CPU only"
+        raise InputError(told, hint="Choose --device cpu.")
     columns_of = Columns(beside, seen.dealt) if beside.size > 1 else None
     own = range(len(cells)) if columns_of is None else columns_of.own
     forest = start.chain_forest(cells, own, len(here), settings.use_data and device == "cpu")
@@ -126,7 +130,7 @@ def new_run(
     state = begin if swaps is None else own_state(begin, here)
     rows = settings.sample_every if there else 0  # its helpers keep these arrays from one call to the next
     shared = start.chain_shared(data, len(here), structure.n_sets, len(cells), rows)
-    columns = trace_columns(structure, settings.priors)
+    columns = trace_columns(structure, settings.priors, settings.working is not None)
     useful = min(max(threads, settings.gpus), len(here) * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
@@ -137,13 +141,19 @@ def new_run(
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples, swaps=swaps)
     run = replace(run, columns_of=columns_of)
     if data.moves.gradients.any():
-        if device == "gpu":
-            raise InputError(
-                "moves that ask for gradients are made on the CPU only", hint="Choose --device cpu."
-            )
+        _require_gradients(settings, device)
         run = replace(run, downs=start.chain_downs(forest, useful))
     run = _evaluated(run, there, parts)
     return replace(run, samples=extended(samples, [draw(state, columns)])) if fresh and is_cold(run) else run
+
+
+def _require_gradients(settings: ChainSettings, device: Device) -> None:
+    """InputError where chains have none."""
+    if device == "gpu":
+        raise InputError("moves that ask for gradients are made on the CPU only", hint="Choose --device cpu.")
+    if settings.working is not None:
+        told = "moves that ask for gradients know none of a working distribution"
+        raise InputError(told, hint="Leave them out of the moves' weights.")
 
 
 def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
@@ -201,6 +211,8 @@ def _advance(run: Run, n_generations: int) -> None:
     heat, powers = run.data.heat, run.state.powers
     for n, tunes, power in stretches(run.settings, run.generation, n_generations):
         heat[:, PRIOR], heat[:, LIKELIHOOD] = powers, power * powers
+        if run.settings.working is not None:  # (prior · likelihood)^power · working^(1 - power)
+            heat[:, PRIOR], heat[:, WORKING] = power * powers, (1.0 - power) * powers
         pair, log_uniform, task = np.full((n, 2), -1), np.zeros(n), TUNE if tunes else SAMPLE
         _draw_swaps(run, pair, log_uniform)
         before = run.state.jumps[:, WORK].copy()

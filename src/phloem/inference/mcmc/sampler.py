@@ -36,6 +36,7 @@ from phloem.inference.mcmc.spread import (
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.trace_files import TraceFiles
 from phloem.inference.mcmc.undefined import check_undefined
+from phloem.inference.mcmc.working import plain_working
 from phloem.tree.tree import Tree
 
 PROGRESS_SECONDS = 0.2
@@ -169,8 +170,10 @@ def _guard(
     parts: Sequence[Observations], structure: ChainModel, settings: ChainSettings, plain: Plain | None,
     prefix: str | None,
 ) -> Guard:  # fmt: skip
-    names, prior = trace_columns(structure, settings.priors).names, plain_prior(structure, settings.priors)
-    return Guard(parts, settings.n_chains, names, plain, prior, prefix, settings.precision)
+    working, prior = settings.working, plain_prior(structure, settings.priors)
+    names = trace_columns(structure, settings.priors, working is not None).names
+    begins = None if working is None else plain_working(structure, working)
+    return Guard(parts, settings.n_chains, names, plain, prior, prefix, settings.precision, begins)
 
 
 def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:

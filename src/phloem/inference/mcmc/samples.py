@@ -16,6 +16,7 @@ from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.settings import Priors
 from phloem.inference.mcmc.structure import N_RATES, ChainModel, printed_names, printed_values
+from phloem.inference.mcmc.working import LN_WORKING
 from phloem.model.amino_acid import CHOICE, MIXED_MATRICES
 from phloem.model.model import Model
 from phloem.summary.trace import mixing
@@ -28,11 +29,13 @@ from phloem.tree.sample import TreeSample
 class TraceColumns:
     """names: of the columns after Gen, LnL and LnPr. The first is TL, the tree length; of several sets of
     branch lengths it is the mean tree's, and TL of every set follow, TL{gene1} or TL{1}. alike: classes of
-    sites that a trace has in a stated order, since a chain exchanges them."""
+    sites that a trace has in a stated order, since a chain exchanges them. has_working: whether the log
+    density of a working distribution is the last one."""
 
     names: tuple[str, ...]
     structure: ChainModel
     alike: tuple[AlikeClasses, ...] = ()
+    has_working: bool = False
 
     @cached_property
     def whole(self) -> tuple[int, ...]:
@@ -53,13 +56,14 @@ class TraceColumns:
         return np.concatenate([[mean.sum()], of_sets, *own])
 
 
-def trace_columns(structure: ChainModel, priors: Priors) -> TraceColumns:
-    """TL and every free number."""
+def trace_columns(structure: ChainModel, priors: Priors, has_working: bool = False) -> TraceColumns:
+    """TL and every free number; and, where there is a working distribution, its log density."""
     names = ["TL", *(f"TL{{{name}}}" for name in structure.set_names)]
     for block in structure.space.blocks:
         own = printed_names(structure, block)
         names += [own[i] for i in _order(structure, block)]
-    return TraceColumns(tuple(names), structure, alike_classes(structure, priors))
+    names += [LN_WORKING] if has_working else []
+    return TraceColumns(tuple(names), structure, alike_classes(structure, priors), has_working)
 
 
 def _order(structure: ChainModel, block) -> list[int]:
@@ -292,7 +296,8 @@ def draw(state: ChainState, columns: TraceColumns, rank: int = 0) -> Samples:
         classes.put_in_order(lengths, values)
     mean = columns.structure.mean_lengths(lengths, values)
     numbers = columns.values(mean, lengths, values)
-    row = np.concatenate([[state.log_likelihood[h], state.log_prior[h]], numbers])
+    last = [state.log_working[h]] if columns.has_working else []
+    row = np.concatenate([[state.log_likelihood[h], state.log_prior[h]], numbers, last])
     sets = lengths[: len(columns.structure.set_names)]
     return Samples(state.generation.copy(), row[None], parent[None], mean[None], sets[None])
 

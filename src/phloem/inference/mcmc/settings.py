@@ -22,6 +22,7 @@ from phloem.density.terms.two_exponentials import TwoExponentials
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
+from phloem.inference.mcmc.working import WorkingDistribution
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,12 @@ class ChainSettings:
     likelihoods on a GPU; their sums are of float64 always.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
     at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py). stone_burn_in: generations before the
-    first stone, None: as many as of a stone. stones_from_prior: from power 0 up to 1.
-    use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
-    proportions to begin with, else move name → weight. usual_weights: they stay so; False: they are learnt
-    while moves adapt (weights.py), but of stepping stones or where move_weights says them. p_extend:
-    probability that the walk of extending SPR and TBR goes on. branch_length_bounds: in substitutions per
-    site.
+    first stone, None: as many as of a stone. stones_from_prior: from power 0 up to 1. working: at which
+    they begin in place of the prior, which then has the likelihood's powers (working.py). use_data: False
+    samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes' proportions to
+    begin with, else move name → weight. usual_weights: they stay so; False: they are learnt while moves adapt
+    (weights.py), but of stepping stones or where move_weights says them. p_extend: probability that the walk
+    of extending SPR and TBR goes on. branch_length_bounds: in substitutions per site.
     """
 
     seed: int = 1
@@ -161,6 +162,7 @@ class ChainSettings:
     stone_shape: float = 0.4
     stone_burn_in: int | None = None
     stones_from_prior: bool = False
+    working: WorkingDistribution | None = None
     usual_weights: bool = False
     fixed_topology: bool = False
     precision: Literal["float64", "float32"] = "float64"
@@ -197,6 +199,9 @@ class ChainSettings:
         if not self.stones and (self.stone_burn_in is not None or self.stones_from_prior):
             name = "stones_from_prior" if self.stone_burn_in is None else "stone_burn_in"
             raise InputError(f"{name} is of a stepping-stone analysis", hint="Add --stepping-stone.")
+        if self.working is not None and (not self.stones or self.stones_from_prior):
+            told = "a working distribution is of a stepping-stone analysis, and in place of the prior"
+            raise InputError(told, hint="Add --stepping-stone, and leave --stones-from-prior out.")
         if self.stone_burn_in is not None and not 0 <= self.stone_burn_in < self.generations:
             raise InputError(
                 f"stone_burn_in is generations before the first stone, of {self.generations:,} in all, "

@@ -29,8 +29,8 @@ from phloem.pruning.grid import fastest
 # Fields of ChainState by what their first axis is. Those of a heat travel with it from chain to chain;
 # counts of swaps and of moves' jumps add up over ranks; the rest is the same on all.
 OF_CHAINS = (
-    "parent", "left", "right", "order", "lengths", "slot", "values", "log_likelihood", "log_prior", "rank",
-    "rng", "undefined_last",
+    "parent", "left", "right", "order", "lengths", "slot", "values", "log_likelihood", "log_prior",
+    "log_working", "rank", "rng", "undefined_last",
 )  # fmt: skip
 OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted", "undefined")
 COUNTS = ("swaps_tried", "swaps_accepted")
@@ -306,16 +306,16 @@ class Swaps:
         h, other = int(pair[mine]) - self.own.start, int(pair[1 - mine])
         partner = next(rank for rank, chains in enumerate(self.among) if other in chains)
         rows = [getattr(state, name)[state.rank[h]] for name in OF_HEATS]
-        numbers = (state.log_likelihood[h], state.log_prior[h], state.rank[h])
+        numbers = state.log_prior[h], state.log_likelihood[h], state.log_working[h], state.rank[h]
         message = np.concatenate([numbers, *rows]).astype(np.float64)
         found = self.exchanged(message, partner)
         two = np.stack([message, found] if mine == 0 else [found, message])
-        rank = two[:, 2].astype(np.int64)
+        logs, rank = tuple(two[:, k].copy() for k in range(3)), two[:, 3].astype(np.int64)
         counts = [getattr(state, name) if mine == 0 else np.zeros_like(state.swaps_tried) for name in COUNTS]
-        swap_chains(heat, two[:, 0].copy(), two[:, 1].copy(), rank, *counts, 0, 1, log_uniform)
+        swap_chains(heat, logs, rank, *counts, 0, 1, log_uniform)
         if rank[mine] != state.rank[h]:
             state.rank[h] = rank[mine]
-            of_heat = found[3:].reshape(len(OF_HEATS), -1)
+            of_heat = found[4:].reshape(len(OF_HEATS), -1)
             for name, row in zip(OF_HEATS, of_heat):
                 getattr(state, name)[state.rank[h]] = row
 

@@ -13,25 +13,21 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.constraints import allowed_tree, has_splits, split_rules
 from phloem.inference.mcmc.heating import first_powers
 from phloem.inference.mcmc.learning import joint_blocks
-from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
+from phloem.inference.mcmc.move_table import ChainMove, move_arrays
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
 from phloem.inference.mcmc.recipes import recipes_of
 from phloem.inference.mcmc.records import (
-    OF_ALL_NUMBERS,
-    OF_LENGTHS,
-    OF_NUMBERS,
-    OF_TOPOLOGY,
     ChainData,
     ChainScratch,
     ChainShared,
     ChainState,
-    MoveTable,
     ParsimonyRoom,
 )
 from phloem.inference.mcmc.settings import ChainSettings, Constraints
 from phloem.inference.mcmc.split_memory import no_splits
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.weights import cumulative_shares, nothing_seen
+from phloem.inference.mcmc.working_table import working_table
 from phloem.pruning.cpu.cell_loops import GRADIENT, PROPOSE
 from phloem.pruning.cpu.cell_memory import Part, down_arrays, down_scratch, pre_order_vectors
 from phloem.pruning.cpu.cell_records import DownArrays, DownScratch
@@ -220,30 +216,11 @@ def chain_data(
         block_bounds=np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2),
         moves=move_arrays(moves),
         p_extend=settings.p_extend,
-        heat=np.repeat(first_powers(settings)[:, None], 2, axis=1),
+        heat=first_powers(settings)[:, None] * [1.0, 1.0, 0.0],
+        working=working_table(settings.working, n_tips, structure.n_sets),
         splits=split_rules(settings.topologies, n_tips),
         joint=joint_blocks(space, n_tips),
         first_cell=first_cell,
-    )
-
-
-def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
-    """The moves as the compiled loop reads them."""
-    on: dict[tuple[str, ...], int] = {
-        LENGTHS: OF_LENGTHS,
-        TOPOLOGY: OF_TOPOLOGY,
-        NUMBERS: OF_ALL_NUMBERS,
-    }
-    return MoveTable(
-        kind=np.array([m.kind for m in moves], np.int64),
-        on=np.array([on.get(m.move.on, OF_NUMBERS) for m in moves], np.int64),
-        block=np.array([m.block for m in moves], np.int64),
-        target=np.array([m.move.target for m in moves]),
-        bounds=np.array([m.move.bounds for m in moves]),
-        narrows=np.array([m.move.narrows for m in moves], np.uint8),
-        gradients=np.array([m.move.gradients for m in moves], np.int64),
-        parsimony=np.array([m.move.parsimony for m in moves], np.int64),
-        splits=np.array([m.move.splits for m in moves], np.int64),
     )
 
 
@@ -286,6 +263,7 @@ def chain_state(
         values=np.tile(start_values(structure, settings.priors), (n_chains, 2, 1)),
         log_likelihood=np.zeros(n_chains),
         log_prior=np.zeros(n_chains),
+        log_working=np.zeros(n_chains),
         rank=np.arange(n_chains),
         powers=first_powers(settings),
         rng=np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),

@@ -3,12 +3,15 @@
 Xie, Lewis, Fan, Kuo and Chen 2011 (Systematic Biology 60:150), as MrBayes 3.2 has it: β_k = (k/K)^(1/shape),
 quantiles of Beta(shape, 1), visited from K - 1 down to 0, or upwards. Which of them a generation belongs to
 follows from its number, so an analysis is resumed as any other.
+
+Generalised ones are (prior · likelihood)^β · working^(1 - β), with a working distribution near the posterior
+(Fan, Wu, Chen, Kuo and Lewis 2011, Molecular Biology and Evolution 28:523; working.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -47,12 +50,14 @@ class Laddered(Protocol):
 class Ladder:
     """powers: (K + 1,) from 1 down to 0, or, from the prior, up to 1; stone k is sampled at the lower one of
     powers[k] and powers[k + 1] and leads up to the other. first: generations at powers[0], in which moves
-    adapt. each: generations of a stone, left_out: of them, in which moves adapt to it."""
+    adapt. each: generations of a stone, left_out: of them, in which moves adapt to it. has_working: at
+    power 0 chains sample a working distribution, not the prior."""
 
     powers: np.ndarray
     first: int
     each: int
     left_out: int
+    has_working: bool = False
 
     def of(self, generation: int) -> tuple[float, bool, int]:
         """The power that the generation after this one is sampled at, whether moves adapt, until when."""
@@ -73,7 +78,8 @@ def ladder(settings: ChainSettings) -> Ladder:
     """That of these chains. InputError where a stone has too few samples."""
     n, first = settings.stones, settings.stone_burn_in
     most = settings.generations // (n + 1) if first is None else (settings.generations - first) // n
-    return ladder_of(settings, most, settings.stones_from_prior)
+    found = ladder_of(settings, most, settings.stones_from_prior)
+    return replace(found, has_working=settings.working is not None)
 
 
 def ladder_of(settings: Laddered, most: int, from_prior: bool = False) -> Ladder:
@@ -152,15 +158,17 @@ def n_guessed(ess: Sequence[float]) -> int:
 
 
 def marginal_likelihood(samples: Sequence[Samples], stones: Ladder) -> MarginalLikelihood:
-    """Σ over stones of log E[L^(β' - β)], β' the power above; errors by the delta method with effective
-    sample sizes. Priors are normalised by being sampled, that of topologies included."""
+    """Σ over stones of log E[w^(β' - β)], β' the power above; errors by the delta method with effective
+    sample sizes. w: the likelihood, priors being normalised by being sampled, that of topologies included; or
+    likelihood and prior over the working density, both normalised."""
     found, per_run = [], np.zeros(len(samples))
     for k in range(len(stones.powers) - 1):
         begin = stones.first + k * stones.each + stones.left_out
         end = begin + stones.each - stones.left_out
-        draws = np.stack(
-            [s.numbers[(s.generation > begin) & (s.generation <= end), 0] for s in samples]
-        )  # (runs, n) log-likelihoods
+        numbers = np.stack([s.numbers[(s.generation > begin) & (s.generation <= end)] for s in samples])
+        likelihoods = draws = numbers[:, :, 0]  # (runs, n)
+        if stones.has_working:
+            draws = likelihoods + numbers[:, :, 1] - numbers[:, :, -1]
         power, reaches = stones.stone(k)
         step = reaches - power
         largest = draws.max()
@@ -169,7 +177,7 @@ def marginal_likelihood(samples: Sequence[Samples], stones: Ladder) -> MarginalL
         ratio = float(np.log(weights.mean()) + step * largest)
         error = float(weights.std(ddof=1) / weights.mean() / np.sqrt(ess))
         per_run += np.log(weights.mean(axis=1)) + step * largest
-        found.append(Stone(power, reaches, ratio, error, float(draws.mean()), ess))
+        found.append(Stone(power, reaches, ratio, error, float(likelihoods.mean()), ess))
     found.sort(key=lambda stone: -stone.power)
     total, error = sum(s.log_ratio for s in found), float(np.sqrt(sum(s.error**2 for s in found)))
     return MarginalLikelihood(total, error, tuple(per_run.tolist()), tuple(found))

@@ -34,6 +34,7 @@ from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
 
+POWERED = "log_likelihood", "log_prior", "log_working"  # as TimeSettings.powers has their powers
 OF_HEATS = (
     "tuning", "tried", "accepted", "batch_tried", "batch_accepted", "undefined", "steps", "clade", "seen",
     "mean", "square", "variance", "usual", "number_seen", "number_mean", "number_square", "number_variance",
@@ -273,12 +274,12 @@ def _swap(run: CoupledRun, meeting: Meeting, here: Stretch) -> None:
     from phloem.inference.mcmc.compiled.run import swap_chains
 
     i, j, coupling = meeting.first, meeting.second, run.coupling
-    a, b, powers = run.chains[i].state, run.chains[j].state, heats(run.settings)
+    a, b = run.chains[i].state, run.chains[j].state
+    powers = [run.settings.powers(here.power, heat) for heat in heats(run.settings)]
     rank = coupling.rank[[i, j]]
     swap_chains(
-        np.stack([powers, here.power * powers], axis=1), np.append(a.log_likelihood, b.log_likelihood),
-        np.append(a.log_prior, b.log_prior), rank, coupling.swaps_tried, coupling.swaps_accepted, 0, 1,
-        meeting.log_uniform,
+        np.array(powers), tuple(np.append(getattr(a, name), getattr(b, name)) for name in POWERED), rank,
+        coupling.swaps_tried, coupling.swaps_accepted, 0, 1, meeting.log_uniform,
     )  # fmt: skip
     if rank[0] != coupling.rank[i]:
         coupling.rank[[i, j]] = rank

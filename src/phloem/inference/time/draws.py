@@ -11,6 +11,7 @@ from phloem.density.traits import Lineage, Trait
 from phloem.density.tree_priors.birth_death_skyline import REPRODUCTION
 from phloem.density.tree_priors.epochs import places_of_first
 from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.working import LN_WORKING
 from phloem.inference.time.calibrated_start import ancestor_of
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel, of_clocks
@@ -44,11 +45,13 @@ def lengths_by_clock(model: TimeModel, parent: np.ndarray, sets: np.ndarray) -> 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """names: of the columns after LnL and LnPr. trait: as compiled code has it."""
+    """names: of the columns after LnL and LnPr. trait: as compiled code has it. has_working: whether the log
+    working density is the last one."""
 
     names: tuple[str, ...]
     model: TimeModel
     trait: Trait | None = None
+    has_working: bool = False
 
     @property
     def n_sets(self) -> int:
@@ -56,8 +59,9 @@ class Columns:
         return 1 + self.model.n_clocks + (self.trait is not None)
 
 
-def trace_columns(model: TimeModel) -> Columns:
-    """The tree's density, its root and length, ages of clades, rates, every free number, group sizes."""
+def trace_columns(model: TimeModel, has_working: bool = False) -> Columns:
+    """The tree's density, its root and length, ages of clades, rates, every free number, group sizes; and,
+    where there is a working distribution, its log density."""
     names = ["tree_prior", "root_height", "tree_length"] + [ANCESTORS] * model.samples_ancestors
     if np.isfinite(model.youngest):
         names.insert(2, "root_date")
@@ -69,7 +73,8 @@ def trace_columns(model: TimeModel) -> Columns:
     names += model.printed_names
     names += [f"group_size_{k + 1}" for k in range(model.parameters.n_groups)]
     if model.trait is None:
-        return Columns(tuple(names), model)
+        names += [LN_WORKING] * has_working
+        return Columns(tuple(names), model, None, has_working)
     names += model.trait.columns
     return Columns(tuple(names), model, model.trait.record(model.space, model.trait_reference))
 
@@ -112,6 +117,8 @@ def draw(state: TimeState, columns: Columns, power: float = 1.0) -> Samples:
         numbers += drawn.columns.tolist()
         numbers[1] -= power * drawn.columns[0]
         sets.append(drawn.states[own])
+    if columns.has_working:
+        numbers.append(state.log_working[0])
     return Samples(
         state.generation.copy(),
         np.array(numbers)[None],

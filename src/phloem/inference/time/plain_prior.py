@@ -12,7 +12,7 @@ from phloem.density import clocks, traits
 from phloem.density.calibrations import set_ancestors
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.guard import LOG_PRIOR, differs, stopped
+from phloem.inference.mcmc.guard import LOG_PRIOR, LOG_WORKING, differs, stopped
 from phloem.inference.time.clades import calibrations
 from phloem.inference.time.run import Run
 from phloem.inference.time.start import DEVIATIONS
@@ -29,6 +29,13 @@ def check_prior(run: Run) -> None:
         where = f"run {run.number + 1}, generation {run.generation:,}"
         what = f"the {LOG_PRIOR.name} is not that of the reference"
         raise stopped(f"{what} ({where}: {found!r}, by the reference {expected!r})")
+    if (working := run.settings.working) is not None:
+        state, s = run.state, int(run.state.slot[0])
+        at = state.parent[s], state.heights[s], state.deviations[s], state.values[s]
+        found, expected = float(state.log_working[0]), working.log_density(*at)
+        if differs(found, expected, LOG_WORKING.allowed):
+            what = f"the {LOG_WORKING.name} is not that of the reference"
+            raise stopped(f"{what} (run {run.number + 1}: {found!r}, by the reference {expected!r})")
 
 
 def why_impossible(run: Run) -> NumericalError:

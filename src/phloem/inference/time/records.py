@@ -28,8 +28,9 @@ POSITIVE, UNIT, INTERVAL, REAL, SIMPLEX, FIXED = range(6)
 # rows of TimeState.steps: which Hamiltonian moves, in the order of OF_HAMILTON, …; and its columns
 JOINT, DATES, MODEL = range(3)
 LOG_STEP, LOG_MEAN, SHORTFALL, COUNT, CENTRE = range(5)
-# what was evaluated last (TimeScratch.last): the tree's part of the prior, the prior, the likelihood
-LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD = range(3)
+# what was evaluated last (TimeScratch.last): the tree's part of the prior, the prior, the likelihood, the
+# working distribution
+LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD, LAST_WORKING = range(4)
 # TimeScratch.done: moves done in this call, the one under way (-1: none), what the caller is waited for,
 # whether moves adapt;
 # pending: its log Hastings ratio (then that of acceptance), whether branches and topology changed; of a
@@ -43,8 +44,9 @@ RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN, UNDEFINE
 # everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
 PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)
 CALLER = 1  # TimeData.on_device
-# TimeScratch.power: what the chain samples is the product of these powers of the likelihood and of the prior
-OF_LIKELIHOOD, OF_PRIOR = range(2)
+# TimeScratch.power: what the chain samples is the product of these powers of the likelihood, of the prior and
+# of the working distribution
+OF_LIKELIHOOD, OF_PRIOR, OF_WORKING = range(3)
 # rows of the scales that a table of clades holds; OF_RATE: the first clock's, others follow
 OF_HEIGHT, OF_RATE = range(2)
 
@@ -115,6 +117,24 @@ class MoveTable(NamedTuple):
     pins: np.ndarray
 
 
+class DatedTable(NamedTuple):
+    """A working distribution (working_table.py): numbers, constant, clades, rows, splits, of_split as in
+    mcmc.records.WorkingTable. root: (3,) location, 1 / scale, constant of the log-normal density of its
+    height above the oldest tip. shares: (R, 3) of nodes' heights, a - 1, b - 1 and constant of beta
+    densities; deviations: (R, K, 3) of branches' rates, mean, 1 / sd and constant of normal ones. Row 0: of
+    clades that few draws had; R = 0: there is no working distribution."""
+
+    numbers: PriorTable
+    constant: float
+    root: np.ndarray
+    clades: np.ndarray
+    rows: np.ndarray
+    shares: np.ndarray
+    deviations: np.ndarray
+    splits: np.ndarray
+    of_split: np.ndarray
+
+
 class TimeData(NamedTuple):
     """What never changes during a run.
 
@@ -130,7 +150,8 @@ class TimeData(NamedTuple):
     that changes along the tree; trait_density: address of its density, or 0. joining, walk: addresses of
     TreePrior.joining and of ancestors/walk.py, or 0. ancestral_tips: T where samples may be ancestors of
     others, their branches lasting no time, else 0. ancestors: address of the likelihood with sequences
-    of ancestors (by_address.ANCESTORS), 0: these are summed over."""
+    of ancestors (by_address.ANCESTORS), 0: these are summed over. working: where stepping stones begin, if
+    not at the prior."""
 
     n_tips: int
     use_data: int
@@ -164,6 +185,7 @@ class TimeData(NamedTuple):
     joining: int
     walk: int
     ancestral_tips: int
+    working: DatedTable
 
 
 class TimeState(NamedTuple):
@@ -171,18 +193,17 @@ class TimeState(NamedTuple):
 
     Two slots: slot[0] is the accepted one, the other the proposal's. parent, left, right, order (2, N) int64;
     heights (2, N); deviations, and lengths in substitutions, by every clock (2, K, N); values (2, n); groups
-    (2, K) int64. log_likelihood, log_prior, log_tree: (1,), the latter a part of the prior. rng: (4,).
-    tuning, tried, accepted, batch_tried, batch_accepted: (M,); undefined: (M,) of tried those that nobody
-    can judge, undefined_last: (4 + n,) the last one (inference/mcmc/undefined.py). generation: (1,). steps:
-    (3, 5) of the Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean, square
-    (1 + K, E): since the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,): where
-    it is not. place: (P,) uint64 keys of subtrees beside others, 0: free; place_ages (P, 3), place_looks
-    (1,): at how many looks of how many one was there, mean and sum of squares of the age of both, in the
-    warm-up after its first window. number_seen (1,), number_mean, number_square, number_variance (m,).
+    (2, K) int64. log_likelihood, log_prior, log_working, log_tree: (1,), the latter a part of the prior. rng:
+    (4,). tuning, tried, accepted, batch_tried, batch_accepted: (M,); undefined: (M,) of tried those that
+    nobody can judge, undefined_last: (4 + n,) the last one (inference/mcmc/undefined.py). generation: (1,).
+    steps: (3, 5) of the Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean,
+    square (1 + K, E): since the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,):
+    where it is not. place: (P,) uint64 keys of subtrees beside others, 0: free; place_ages (P, 3),
+    place_looks (1,): at how many looks of how many one was there, mean and sum of squares of the age of both,
+    in the warm-up after its first window. number_seen (1,), number_mean, number_square, number_variance (m,).
     diverged: (3,) int64 trajectories that left their range, and diverged_at (N,) at which node the slope was
-    largest then.
-    sequences: (T-1, W) of ancestors, and category: (S,) of every site's rate, where these are sampled;
-    log_likelihood is then with them (ancestors/sequences.py)."""
+    largest then. sequences: (T-1, W) of ancestors, and category: (S,) of every site's rate, where these are
+    sampled; log_likelihood is then with them (ancestors/sequences.py)."""
 
     parent: np.ndarray
     left: np.ndarray
@@ -196,6 +217,7 @@ class TimeState(NamedTuple):
     slot: np.ndarray
     log_likelihood: np.ndarray
     log_prior: np.ndarray
+    log_working: np.ndarray
     log_tree: np.ndarray
     rng: np.ndarray
     tuning: np.ndarray
@@ -234,15 +256,16 @@ class TimeScratch(NamedTuple):
     and by the model's numbers, as last asked for. by_length (K, N): the likelihood's derivatives. by_height
     (N,), by_value (n,), by_deviation (K, N): derivatives. counts (2, N), ancestors (C,) int64; ages (C,):
     of calibrations. dated (C,), pieces (3N,) int64: as Genealogy has them. edges, stack (N,) int64, spots
-    (N,): of moves. room: (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its
-    eigensystem. last: (3,) what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending:
-    what is under way, asked: what the caller is to find, see above. power: (2,) of the likelihood, 1 but
-    for stepping stones and heated chains, and of the prior, 1 but for these. parsimony: the characters, for
-    moves that it guides. trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the
-    device's forests (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model),
-    others: (P,) whether the model of the proposal asked for last is another than the accepted one.
-    ancestral: table of ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of
-    walks (sequences.Walk). field: of the tree prior's sizes."""
+    (N,): of moves. lows (N,), below (N,) uint64: of the working distribution. room: (max(n, 8),); rates (C',
+    ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (4,) what was evaluated last:
+    LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD, LAST_WORKING. done, pending: what is under way, asked: what the
+    caller is to find, see above. power: (3,) of the likelihood, 1 but for stepping stones and heated chains,
+    of the prior, 1 but for these, and of the working distribution. parsimony: the characters, for moves that
+    it guides. trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the device's forests
+    (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,) whether
+    the model of the proposal asked for last is another than the accepted one. ancestral: table of
+    ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
+    (sequences.Walk). field: of the tree prior's sizes."""
 
     cell: CellScratch
     down: DownScratch
@@ -270,6 +293,8 @@ class TimeScratch(NamedTuple):
     edges: np.ndarray
     stack: np.ndarray
     spots: np.ndarray
+    lows: np.ndarray
+    below: np.ndarray
     room: np.ndarray
     rates: np.ndarray
     by_engine: np.ndarray

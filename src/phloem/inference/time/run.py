@@ -148,7 +148,7 @@ def new_run(
     chosen = chosen_moves(model, there, settings.move_weights, seen.costs)
     by_ancestors = addresses(model) if ancestors else SUMMED
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, by_ancestors)
-    columns = trace_columns(model)
+    columns = trace_columns(model, settings.working is not None)
     state = stored[0] if stored else time_state(model, settings, moves, (number, chain), origin)
     ancestral = None
     if ancestors:
@@ -309,7 +309,7 @@ def work(run: Run, n: int, here: Stretch, heat: float = 1.0) -> None:
     task = TUNE if run.generation < here.adapts_until else SAMPLE
     task = LEARN if here.windows and run.generation < here.edges[-1] else task
     task = WATCH if here.watched else task
-    run.scratch.power[:] = here.power * heat, heat
+    run.scratch.power[:] = run.settings.powers(here.power, heat)
     if run.model.trait is not None and run.scratch.trait.power[0] != here.power:
         run.scratch.trait.power[0] = here.power
         _turns(run, 1, REFRESH)  # the prior that is carried along has the trait's likelihood to this power

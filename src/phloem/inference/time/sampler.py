@@ -179,7 +179,7 @@ def sample(
         checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, state_type)
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((parts, model, settings, origin, where.device), spread, stored)
-    names = trace_columns(model).names
+    names = trace_columns(model, settings.working is not None).names
     guard = Guard(parts, settings.n_chains, names, plain if spread.speaks else None, None, prefix)
     start = at = spread.ranks.broadcast(max((int(s.generation.flat[0]) for s, _ in stored or ()), default=0))
     runs = [any_advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from phloem.inference.mcmc.settings import (
     parse_density,
 )
 from phloem.inference.mcmc.stones import Ladder, ladder_of
+from phloem.inference.time.working import DatedWorking
 
 Start = Literal["random", "lsd"]
 FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "laplace": (Laplace, 2), "loguniform": (LogUniform, 2)}
@@ -165,10 +166,10 @@ class TimeSettings:
     and looks at convergence. use_data: False samples the prior. path: length of Hamiltonian trajectories, in
     scales; most_steps: of one. start: from a "random" tree, or that of "lsd": neighbour joining's, its nodes
     dated by least squares. move_weights: None for all, else name → weight. stones, stone_shape: as of
-    mcmc.settings.ChainSettings; warm_up is then the share of the generations before the first stone, and of
-    every stone's. ancestors: "summed" over, or their sequences "sampled" together with all else. n_chains:
-    Metropolis-coupled chains of every run, chain i at 1 / (1 + heating · i); swap_every, swap_seed: as of
-    mcmc.settings.ChainSettings.
+    mcmc.settings.ChainSettings, working too; warm_up is then the share of the generations before the first
+    stone, and of every stone's. ancestors: "summed" over, or their sequences "sampled" together with all
+    else. n_chains: Metropolis-coupled chains of every run, chain i at 1 / (1 + heating · i); swap_every,
+    swap_seed: as of mcmc.settings.ChainSettings.
     """
 
     seed: int = 1
@@ -190,6 +191,7 @@ class TimeSettings:
     move_weights: Mapping[str, float] | None = None
     stones: int = 0
     stone_shape: float = 0.4
+    working: DatedWorking | None = None
     ancestors: Literal["summed", "sampled"] = "summed"
     heating: float = 0.1
     swap_every: int = SWAP_EVERY
@@ -218,6 +220,9 @@ class TimeSettings:
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
+        if self.working is not None and not self.stones:
+            told = "a working distribution is of a stepping-stone analysis"
+            raise InputError(told, hint="Add --stepping-stone.")
         if self.stones and self.ancestors == "sampled":
             raise InputError(
                 "powers of the likelihood are of the tips' data alone, without ancestors",
@@ -229,11 +234,19 @@ class TimeSettings:
         """The share of a stone in which moves adapt."""
         return self.warm_up
 
+    def powers(self, power: float, heat: float) -> tuple[float, float, float]:
+        """Of likelihood, prior and working distribution, where a ladder is at a power, of a chain at a
+        heat."""
+        if self.working is None:
+            return power * heat, heat, 0.0
+        return power * heat, power * heat, (1.0 - power) * heat
+
     @property
     def ladder(self) -> Ladder:
         """Of a stepping-stone analysis: the warm-up is no shorter than a stone."""
         left = self.generations - int(self.warm_up * self.generations)
-        return ladder_of(self, min(self.generations // (self.stones + 1), left // self.stones))
+        found = ladder_of(self, min(self.generations // (self.stones + 1), left // self.stones))
+        return replace(found, has_working=self.working is not None)
 
     @property
     def expected_generations(self) -> int:

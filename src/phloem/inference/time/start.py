@@ -45,6 +45,7 @@ from phloem.inference.time.records import (
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import NO_TRAIT
+from phloem.inference.time.working_table import dated_table
 from phloem.likelihood.problem import refuse_along_sites
 from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
@@ -196,6 +197,7 @@ def time_data(
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
         ancestral_tips=model.n_tips if model.samples_ancestors else 0,
+        working=dated_table(settings.working, model.n_tips, model.n_clocks),
         **ancestors,
     )
 
@@ -285,6 +287,7 @@ def time_state(
         slot=np.zeros(1, np.int64),
         log_likelihood=np.zeros(1),
         log_prior=np.zeros(1),
+        log_working=np.zeros(1),
         log_tree=np.zeros(1),
         rng=stream(settings.seed, run, chain),
         tuning=_tunings(model, moves),
@@ -369,16 +372,18 @@ def time_scratch(
         edges=np.zeros(2 * n, np.int64),
         stack=np.zeros(2 * n, np.int64),
         spots=np.zeros(2 * n),
+        lows=np.zeros(n),
+        below=keys.copy(),
         room=np.zeros(max(8, 3 * state.values.shape[1])),
         rates=np.zeros(max(8, data.recipes.rates.shape[1])),
         by_engine=np.zeros(e),
         square=np.zeros(square),
         vectors=np.zeros(square),
-        last=np.zeros(3),
+        last=np.zeros(4),
         done=np.array([0, -1, 0, 0]),
         pending=np.zeros(WITHIN + 1),
         asked=np.zeros(7, np.int64),
-        power=np.ones(2) if ancestral is None else ancestral.near.power,
+        power=np.array([1.0, 1.0, 0.0]) if ancestral is None else ancestral.near.power,
         parsimony=characters,
         trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
         there=np.zeros((len(layouts_of(cells.forest.parts)), ROW), np.int64),

@@ -91,7 +91,7 @@ def test_chains_melt_and_set_and_are_frozen():
     assert (frozen >= ladder(USUAL, 4) - 1e-12).all() and frozen[0] == 1
     run = advanced(run, TUNING)
     np.testing.assert_array_equal(run.state.powers, frozen)
-    np.testing.assert_array_equal(run.data.heat, np.column_stack([frozen, frozen]))
+    np.testing.assert_array_equal(run.data.heat, np.column_stack([frozen, frozen, 0 * frozen]))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_coordinates_are_unbounded_and_in_the_order_of_the_blocks():
 def looks(heat: float, n: int):
     """After n looks at one chain, and the coordinates it had."""
     rng, d = np.random.default_rng(1), 9
-    data = SimpleNamespace(joint=JOINT, heat=np.full((1, 2), heat))
+    data = SimpleNamespace(joint=JOINT, heat=np.array([[heat, heat, 0.0]]))
     state = SimpleNamespace(
         slot=np.zeros(1, int), rank=np.zeros(1, int), values=np.zeros((1, 2, 7)), mean=np.zeros((1, d)),
         lengths=np.zeros((1, 2, 1, 5)), looks=np.zeros(1, int), covariance=np.zeros((d, d)), factor=np.eye(d),
@@ -92,7 +92,7 @@ def test_shares_of_many_vary_one_by_one():
         np.zeros(1, np.int64), np.array([6]), np.array([OF_MANY]), np.array([[1e-9, 1.0]]), np.eye(7),
         np.ones(1), np.zeros(7), 1.0, np.zeros(5, np.int64),
     )  # fmt: skip
-    data = SimpleNamespace(joint=joint, heat=np.ones((1, 2)))
+    data = SimpleNamespace(joint=joint, heat=np.array([[1.0, 1.0, 0.0]]))
     state = SimpleNamespace(
         slot=np.zeros(1, int), rank=np.zeros(1, int), values=np.zeros((1, 2, 6)), mean=np.zeros((1, 7)),
         lengths=np.ones((1, 2, 1, 5)), looks=np.zeros(1, int), covariance=np.zeros((7, 7)), factor=np.eye(7),

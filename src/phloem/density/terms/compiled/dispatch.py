@@ -32,15 +32,17 @@ def block_table(space: Space, priors: Sequence[BlockPrior]) -> PriorTable:
     """The table of the priors of a space's blocks, over its vector of natural values (n,)."""
     places = [space.place(prior.block) for prior in priors]
     rows = [(prior.family, here.start, here.stop - here.start, 0) for prior, here in zip(priors, places)]
-    return _table(rows)
+    return table_of(rows)
 
 
 def length_table(family: Family, n_lengths: int, n_external: int) -> PriorTable:
     """The table of a prior of branch lengths (n_lengths,), the first n_external of them those of tips."""
-    return _table([(family, 0, n_lengths, n_external)])
+    return table_of([(family, 0, n_lengths, n_external)])
 
 
-def _table(rows: list[tuple[Family, int, int, int]]) -> PriorTable:
+def table_of(rows: list[tuple[Family, int, int, int]]) -> PriorTable:
+    """The table of densities, each with where it begins, of how many numbers, and how many lengths of tips'
+    branches."""
     numbers = [family.numbers(size, n_external) for family, _, size, n_external in rows]
     return PriorTable(
         kind=np.array([KIND[type(family)] for family, _, _, _ in rows], np.int64),

@@ -15,6 +15,7 @@ from phloem.inference.mcmc.records import (
     OF_NUMBERS,
     OF_TOPOLOGY,
     PRIOR,
+    WORKING,
     Joint,
     KnownSplits,
 )
@@ -52,9 +53,10 @@ def propose(data, state, shared, scratch, h, move):
     elif on == OF_LENGTHS and lengths.shape[0] > 1:
         chosen = below(rng, lengths.shape[0])
     rank = state.rank[h]
+    heat = data.heat[rank, PRIOR] + data.heat[rank, WORKING]
     joint = Joint(
         data.joint.first, data.joint.size, data.joint.support, data.joint.bounds, state.factor,
-        state.wander, state.mean[rank], 1.0 / math.sqrt(data.heat[rank, PRIOR]), data.joint.group,
+        state.wander, state.mean[rank], 1.0 / math.sqrt(heat), data.joint.group,
     )  # fmt: skip
     splits = KnownSplits(
         state.split_keys, state.split_sums, state.split_looks, scratch.keys[0], scratch.branch,

@@ -20,7 +20,8 @@ from phloem.inference.mcmc.compiled.model import leads, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.compiled.undefined import is_defined, note
-from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR
+from phloem.inference.mcmc.compiled.working import chain_working
+from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR, WORKING
 from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_loops import propose_cell
 from phloem.pruning.cpu.cell_records import ProposedTree
@@ -106,8 +107,8 @@ def _finish_swap(state, shared, h, data, task):
         if exchange(shared.lock, other, 1) == 0:
             if shared.done[other] == g + 1 and shared.swapped[other] == g:
                 swap_chains(
-                    data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
-                    state.swaps_accepted, i, j, shared.log_uniform[g],
+                    data.heat, (state.log_prior, state.log_likelihood, state.log_working), state.rank,
+                    state.swaps_tried, state.swaps_accepted, i, j, shared.log_uniform[g],
                 )  # fmt: skip
                 shared.swapped[other] = g + 1
                 shared.swapped[h] = g + 1
@@ -115,12 +116,14 @@ def _finish_swap(state, shared, h, data, task):
 
 
 @uncounted
-def swap_chains(heat, log_likelihood, log_prior, rank, tried, accepted, i, j, log_uniform):
-    """Exchange temperatures with probability min(1, exp Σ (β_i - β_j)(log p_j - log p_i)), p prior and
-    likelihood (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
+def swap_chains(heat, logs, rank, tried, accepted, i, j, log_uniform):
+    """Exchange temperatures with probability min(1, exp Σ (β_i - β_j)(log p_j - log p_i)), p what heat has
+    powers of (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407). logs: of
+    log prior, log-likelihood, and whatever else, those of all chains, (H,) each."""
     a, b = rank[i], rank[j]
-    gain = (heat[a, PRIOR] - heat[b, PRIOR]) * (log_prior[j] - log_prior[i])
-    gain += (heat[a, LIKELIHOOD] - heat[b, LIKELIHOOD]) * (log_likelihood[j] - log_likelihood[i])
+    gain = 0.0
+    for k in range(len(logs)):
+        gain += (heat[a, k] - heat[b, k]) * (logs[k][j] - logs[k][i])
     low, high = min(a, b), max(a, b)
     tried[low, high] += 1
     if log_uniform < gain:
@@ -149,11 +152,13 @@ def _step(data, state, shared, scratch, h, task):
             ratio = propose(data, state, shared, scratch, h, move)
         shared.move[h], shared.ratio[h] = move, ratio
     move, ratio = shared.move[h], shared.ratio[h]
-    taken, waits, likelihood, prior = False, False, 0.0, -math.inf
+    taken, waits, likelihood, prior, working = False, False, 0.0, -math.inf, 0.0
     if ratio > -math.inf:
         prior = chain_prior(data, state, h, 1 - state.slot[h])
+    if prior > -math.inf:
+        working = chain_working(data, state, h, 1 - state.slot[h], scratch.keys[0])
     if refresh:
-        state.log_prior[h] = prior
+        state.log_prior[h], state.log_working[h] = prior, working
     if prior > -math.inf and data.use_data:
         if shared.asks[h] == 0:
             waits = fresh and _models_wait(data, state, h, scratch, refresh)
@@ -170,9 +175,13 @@ def _step(data, state, shared, scratch, h, task):
         if prior > -math.inf:
             ratio += data.heat[rank, PRIOR] * (prior - state.log_prior[h])
             ratio += data.heat[rank, LIKELIHOOD] * (likelihood - state.log_likelihood[h])
+            if data.heat[rank, WORKING] > 0.0:
+                ratio += data.heat[rank, WORKING] * (working - state.log_working[h])
             taken = refresh or ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
             taken = taken and defined
             _settle(data, state, shared, h, taken, likelihood, prior, refresh)
+            if taken:
+                state.log_working[h] = working
         shared.move[h] = -1
         if not refresh:
             state.tried[rank, move] += 1

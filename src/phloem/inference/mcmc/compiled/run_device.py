@@ -169,8 +169,8 @@ def swap_at(data, state, shared, group, g):
             if not await_shared(shared.done, j, g + 1, shared.stop):
                 return False
             swap_chains(
-                data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
-                state.swaps_accepted, i, j, shared.log_uniform[row],
+                data.heat, (state.log_prior, state.log_likelihood, state.log_working), state.rank,
+                state.swaps_tried, state.swaps_accepted, i, j, shared.log_uniform[row],
             )  # fmt: skip
             exchange(shared.swapped, j, g + 1)
         elif first <= j < end and not await_shared(shared.swapped, j, g + 1, shared.stop):

@@ -34,7 +34,7 @@ class Near(NamedTuple):
     none; beside: (2 · MOST + 1,) other neighbours. p: (2, N, C, 4, 4) matrices of the branches at them, in
     either tree; root: (C, 4) probabilities of states and categories; kinds: (KINDS,) uint64 masks of sites,
     0: none; up: (KINDS, 2, MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one
-    site; drawn: (MOST,) states. power: (2,), first that of the likelihood with ancestors (TimeScratch.power):
+    site; drawn: (MOST,) states. power: (3,), first that of the likelihood with ancestors (TimeScratch.power):
     matrices below ancestors and root are those powers of probabilities. lacking: (LACKING,) tips among the
     neighbours."""
 
@@ -209,7 +209,7 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         logs=np.zeros((KINDS, 2)),
         mask=np.zeros(n, np.uint8),
         drawn=np.zeros(MOST, np.int64),
-        power=np.ones(2),
+        power=np.array([1.0, 1.0, 0.0]),
         lacking=np.zeros(LACKING, np.int64),
     )
     return Memory(

@@ -40,7 +40,7 @@ def prior_of(data, state, scratch, slot):
     """Log prior density of a slot by heights, deviations and numbers; -inf outside, whatever a term that
     means nothing there comes to; else no number where a term is none. Writes derivatives by
     heights (scratch.by_height) and those of the tree prior and the clock's by numbers (scratch.by_value);
-    those of numbers' own priors are add_number_slopes'."""
+    those of numbers' own priors are add_table_slopes'."""
     by_height, by_value = scratch.by_height, scratch.by_value
     for x in range(by_height.shape[0]):
         by_height[x] = 0.0
@@ -158,10 +158,9 @@ def _known_ages(data, state, scratch, slot):
 
 
 @uncounted
-def add_number_slopes(data, values, which, by_value):
-    """Add derivatives of the own priors of the numbers that a Hamiltonian move changes, by differences: a row
-    of the table at a time."""
-    table, blocks = data.priors, data.blocks
+def add_table_slopes(table, blocks, values, which, by_value, weight):
+    """Add derivatives, times weight, of a table of densities of the numbers that a Hamiltonian move changes,
+    by differences: a row of the table at a time."""
     for r in range(table.kind.shape[0]):
         b = 0
         while b + 1 < blocks.first.shape[0] and blocks.first[b + 1] <= table.first[r]:
@@ -179,4 +178,4 @@ def add_number_slopes(data, values, which, by_value):
             below = log_density_of_kind(table.kind[r], here, numbers)
             here[i] = x
             if above > -math.inf and below > -math.inf:
-                by_value[table.first[r] + i] += (above - below) / (2.0 * step)
+                by_value[table.first[r] + i] += weight * ((above - below) / (2.0 * step))

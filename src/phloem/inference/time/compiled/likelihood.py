@@ -16,15 +16,18 @@ from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.ancestors.sequences import TAKE, VALUE
 from phloem.inference.time.compiled.ancestors import ask_ancestors
 from phloem.inference.time.compiled.by_address import ANSWER, TRAIT
-from phloem.inference.time.compiled.density import add_number_slopes, prior_of
+from phloem.inference.time.compiled.density import add_table_slopes, prior_of
 from phloem.inference.time.compiled.model_slopes import add_model_slopes
+from phloem.inference.time.compiled.working import working_of
 from phloem.inference.time.records import (
     CALLER,
     EVERYTHING,
     LAST_LIKELIHOOD,
     LAST_PRIOR,
+    LAST_WORKING,
     OF_LIKELIHOOD,
     OF_PRIOR,
+    OF_WORKING,
     OTHER_MODEL,
     PARAMETERS,
     PROPOSED,
@@ -190,7 +193,7 @@ def assess(data, state, scratch, wanted):
         scratch.last[LAST_PRIOR] = prior
     if prior > -math.inf:
         if wanted.slopes:
-            add_number_slopes(data, state.values[new], wanted.which, scratch.by_value)
+            add_table_slopes(data.priors, data.blocks, state.values[new], wanted.which, scratch.by_value, 1.0)
             set_engine_numbers(data, state.values[new], scratch.engine[1])
             weigh_prior_slopes(scratch)
         if wanted.likelihood and data.use_data != 0:
@@ -209,7 +212,11 @@ def assess(data, state, scratch, wanted):
             if wanted.slopes:
                 weigh_slopes(scratch)
             scratch.pending[UNDEFINED] = not prior < math.inf or not likelihood < math.inf
+        working = working_of(data, state, scratch, new, wanted.which, wanted.slopes)
+        scratch.last[LAST_WORKING] = working
         prior = scratch.power[OF_PRIOR] * prior + scratch.power[OF_LIKELIHOOD] * likelihood
+        if scratch.power[OF_WORKING] > 0.0:
+            prior += scratch.power[OF_WORKING] * working
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
 

@@ -55,6 +55,7 @@ from phloem.inference.time.records import (
     LAST_LIKELIHOOD,
     LAST_PRIOR,
     LAST_TREE,
+    LAST_WORKING,
     LOG_MEAN,
     LOG_STEP,
     MOVE,
@@ -66,6 +67,7 @@ from phloem.inference.time.records import (
     OF_NUMBERS,
     OF_PRIOR,
     OF_TREE,
+    OF_WORKING,
     OTHER_MODEL,
     RATIO,
     STEP,
@@ -104,7 +106,7 @@ def begin(state):
 def _take(state, scratch, topology):
     """Take the proposal over, as it was assessed."""
     state.log_likelihood[0], state.log_prior[0] = scratch.last[LAST_LIKELIHOOD], scratch.last[LAST_PRIOR]
-    state.log_tree[0] = scratch.last[LAST_TREE]
+    state.log_tree[0], state.log_working[0] = scratch.last[LAST_TREE], scratch.last[LAST_WORKING]
     if topology:
         for x in range(scratch.keys.shape[0]):
             scratch.keys[x] = scratch.new_keys[x]
@@ -123,7 +125,6 @@ def _advance(data, state, scratch, n_moves, task):
     that trusts no cache, at a start and from a checkpoint (models that Python makes must be written).
     Returns FINISHED, or WAITS for what scratch.done[WAITING] says and call again: FOR_MODEL, the caller must
     write the model of the proposal, which is kept; FOR_LIKELIHOOD, it must answer scratch.asked.
-
     Every turn of the loop evaluates one point: a proposal, or a step of a trajectory.
     """
     done, pending, tuning, fresh = scratch.done, scratch.pending, task != SAMPLE, task == REFRESH
@@ -191,6 +192,7 @@ def _advance(data, state, scratch, n_moves, task):
             end_trajectory(data, state, scratch, which, _of_its_steps(pending, value), tuning)
         elif value > -math.inf:
             before = scratch.power[OF_LIKELIHOOD] * state.log_likelihood[0]
+            before += scratch.power[OF_WORKING] * state.log_working[0]
             pending[RATIO] += value - before - scratch.power[OF_PRIOR] * state.log_prior[0]
         taken = fresh
         if not fresh and value > -math.inf:

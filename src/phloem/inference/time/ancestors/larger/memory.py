@@ -35,7 +35,7 @@ class Region(NamedTuple):
     branches at them, in either tree; sites: (S,) at which somebody differs, again: (S,) uint8, whether
     ancestors are drawn anew there. states: (MOST_STATES,) of a site; up: (MOST, MOST_STATES) messages;
     drawn: (MOST,). wanted: (256,) uint8 codes; kinds: (C · AT_ONCE · 4, K + 1) weights of an ancestor's
-    states and their sum, 0: not known yet. power: (2,) TimeScratch.power."""
+    states and their sum, 0: not known yet. power: (3,) TimeScratch.power."""
 
     notes: np.ndarray
     redrawn: np.ndarray
@@ -170,7 +170,7 @@ def coded_memory(
         drawn=np.zeros(MOST, np.int64),
         wanted=np.zeros(256, np.uint8),
         kinds=np.zeros((c * AT_ONCE * 4, k + 1)),
-        power=np.ones(2),
+        power=np.array([1.0, 1.0, 0.0]),
     )
     return CodedMemory(
         words=words,
