@@ -20,6 +20,7 @@ from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.sampler import plain_time_likelihood
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
+from phloem.inference.time.working_fit import fit_dated_working
 from phloem.io.alignment import read_alignment
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.pruning.cpu import cell_memory
@@ -232,6 +233,22 @@ def test_coupled_chains_on_a_device(tmp_path):
     half = coupled_advanced(new_coupled_run(0, observed, model, settings, device="gpu"), 12)
     resumed = new_coupled_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
     assert np.array_equal(coupled_advanced(resumed, 20).samples.numbers, whole.samples.numbers)
+
+
+def test_stones_from_a_working_distribution_on_a_device(tmp_path):
+    """The CPU's walk through all stones, trajectories among its moves; resumed, bit for bit."""
+    _, model, observed = parts_case([("HKY+FO+G4", "dna")], Linkage(), tmp_path, "strict", "constant")
+    moves = {name: 1.0 for name in ("hamilton", "narrow_exchange", "wilson_balding", "pop_size_multiplier")}
+    usual = replace(SETTINGS, move_weights=moves)
+    drawn = advanced(new_run(0, observed, model, replace(usual, sample_every=2)), 400).samples
+    working = fit_dated_working(model, [drawn], [20])
+    settings = replace(usual, sample_every=2, generations=96, stones=3, stone_shape=1.0, working=working)
+    whole, on_cpu = (advanced(new_run(0, observed, model, settings, device=d), 96) for d in ("gpu", "cpu"))
+    assert whole.state.accepted.sum() > 5 and len(np.unique(whole.samples.numbers[:, -1])) > 5
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
+    half = advanced(new_run(0, observed, model, settings, device="gpu"), 60)
+    resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
+    assert np.array_equal(advanced(resumed, 36).samples.numbers, whole.samples.numbers)
 
 
 def test_trajectories_of_the_model_alone(tmp_path, monkeypatch):
