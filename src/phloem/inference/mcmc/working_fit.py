@@ -44,13 +44,7 @@ def fit_working(
     and for fewer than LEAST_DRAWS draws."""
     _refuse(structure, settings)
     names = trace_columns(structure, settings.priors).names
-    most = max(1, MOST_DRAWS // len(samples))
-    chosen = [(own, int(i)) for own, at in zip(samples, first) for i in evenly_spread(at, own.n, most)]
-    if len(chosen) < LEAST_DRAWS:
-        raise InputError(
-            f"{len(chosen)} draws are left behind the burn-in, and {LEAST_DRAWS} are the least",
-            hint="Let the analysis run longer, or sample it more often.",
-        )
+    chosen = chosen_draws(samples, first)
     drawn = [own.tree_and_numbers(i, names) for own, i in chosen]
     values = np.array([structure.values_of(numbers) for _, _, numbers in drawn])
     priors = {prior.block: prior.family for prior in number_priors(structure, settings.priors)}
@@ -63,6 +57,19 @@ def fit_working(
     if not settings.fixed_topology:
         splits, unseen = of_topologies([halves(p, own) for (p, _, _), own in zip(drawn, below)])
     return WorkingDistribution(numbers, constant, lengths, others, splits, unseen, len(drawn))
+
+
+def chosen_draws(samples: Sequence[Samples], first: Sequence[int]) -> list[tuple[Samples, int]]:
+    """Draws that a working distribution is fitted to, as (samples, number): MOST_DRAWS at most, evenly
+    spread over the runs. first: the first of each run that counts. InputError for fewer than LEAST_DRAWS."""
+    most = max(1, MOST_DRAWS // len(samples))
+    chosen = [(own, int(i)) for own, at in zip(samples, first) for i in evenly_spread(at, own.n, most)]
+    if len(chosen) < LEAST_DRAWS:
+        raise InputError(
+            f"{len(chosen)} draws are left behind the burn-in, and {LEAST_DRAWS} are the least",
+            hint="Let the analysis run longer, or sample it more often.",
+        )
+    return chosen
 
 
 def _refuse(structure: ChainModel, settings: ChainSettings) -> None:

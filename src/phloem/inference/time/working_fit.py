@@ -17,9 +17,9 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.working_fit import (
     LEAST_DRAWS,
-    MOST_DRAWS,
     NARROWEST,
     beta_of,
+    chosen_draws,
     densities_of_numbers,
     log_rooted,
     of_topologies,
@@ -34,7 +34,6 @@ from phloem.inference.time.working import (
     rooted_clades,
     rooted_halves,
 )
-from phloem.summary.spread import evenly_spread
 
 NORMALISED = ("constant",)  # tree priors whose densities are known to add up to 1
 _CLOCKS = (clocks.STRICT, *clocks.LOG_NORMAL)
@@ -55,14 +54,7 @@ def fit_dated_working(model: TimeModel, samples: Sequence[Samples], first: Seque
     likelihood. Errors: InputError for models whose prior is not known to be normalised, or is of more than
     trees, heights, rates and numbers; and for fewer than LEAST_DRAWS draws."""
     _refuse(model)
-    most = max(1, MOST_DRAWS // len(samples))
-    chosen = [(own, int(i)) for own, at in zip(samples, first) for i in evenly_spread(at, own.n, most)]
-    if len(chosen) < LEAST_DRAWS:
-        raise InputError(
-            f"{len(chosen)} draws are left behind the warm-up, and {LEAST_DRAWS} are the least",
-            hint="Let the analysis run longer, or sample it more often.",
-        )
-    drawn = [_draw(model, own, i) for own, i in chosen]
+    drawn = [_draw(model, own, i) for own, i in chosen_draws(samples, first)]
     priors = {prior.block: prior.family for prior in model.priors}
     free = [block for block in model.space.blocks if block.name not in model.fixed]
     values = np.array([draw.values for draw in drawn])
