@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.auspice_options import takes_auspice
-from phloem.cli.clade_options import takes_clades
 from phloem.cli.data_options import DEVICES, takes_coupling, takes_data, takes_thresholds
 from phloem.cli.date_options import takes_tip_dates
+from phloem.cli.dated_tree_options import takes_clades, takes_trait
 from phloem.cli.mcmc import ANCESTRAL, PILOT, SITE_TABLE, UNTIL_CONVERGED
-from phloem.cli.trait_options import takes_trait
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult

@@ -13,7 +13,7 @@ from phloem import TreeLikelihood, read_alignment
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError, ModelError, NumericalError
-from phloem.inference.mcmc import cells
+from phloem.inference.mcmc import seen
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.sampler import sample
@@ -113,7 +113,7 @@ def test_ranges_of_codons(small_ranges):
 @pytest.mark.parametrize("what", ["a range is left out", "ranges have models of their own"])
 def test_wrong_ranges_are_seen(what, small_ranges, monkeypatch):
     if what == "a range is left out":
-        monkeypatch.setattr(cells, "column_ranges", lambda *part: column_ranges(*part)[:-1])
+        monkeypatch.setattr(seen, "column_ranges", lambda *part: column_ranges(*part)[:-1])
     else:
         monkeypatch.setattr("phloem.pruning.cpu.forest.MODEL_FIELDS", ())
     with pytest.raises((AssertionError, NumericalError)):

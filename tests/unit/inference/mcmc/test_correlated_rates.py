@@ -12,7 +12,7 @@ from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.density.parts import Linkage, PartModel
 from phloem.errors import DeviceError, InputError, NumericalError
-from phloem.inference.mcmc import cells
+from phloem.inference.mcmc import seen
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.recipes import observations, recipes_of
@@ -111,7 +111,7 @@ def test_a_correlation_that_parts_share():
 
 @pytest.mark.parametrize("what", ["pattern", "distance"])
 def test_sites_in_another_order_show(what, monkeypatch):
-    right = cells.chain_cells
+    right = seen.chain_cells
 
     def wrong(observed, *others, **options):
         order = observed[0].order
@@ -119,7 +119,7 @@ def test_sites_in_another_order_show(what, monkeypatch):
         given[what] = np.sort(given[what])
         return right([replace(observed[0], order=SiteOrder(**given))], *others, **options)
 
-    monkeypatch.setattr(cells, "chain_cells", wrong)
+    monkeypatch.setattr(seen, "chain_cells", wrong)
     with pytest.raises(NumericalError, match="not that of the reference"):
         run_sample(generations=2)
 
@@ -173,4 +173,4 @@ def test_what_chains_do_not_have_under_it():
     with pytest.raises(InputError, match="gradients"):
         chosen_moves(run.structure, 5, {"leapfrog": 1.0, "nni": 1.0})
     with pytest.raises(DeviceError, match="CPUs only"):
-        cells.chain_cells([observations(data[0], along=True)], run.structure, ChainSettings(), True)
+        seen.chain_cells([observations(data[0], along=True)], run.structure, ChainSettings(), True)

@@ -16,8 +16,8 @@ from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import genetic_code
 from phloem.density.parts import Linkage, PartModel
 from phloem.errors import InputError
-from phloem.inference.mcmc import cells, start
 from phloem.inference.mcmc import run as runs
+from phloem.inference.mcmc import seen, start
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.records import BY_MODEL, COMPILED, INVARIABLE, KIND
@@ -274,13 +274,13 @@ def test_a_wrong_recipe_shows(plant, monkeypatch):
 
 
 def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
-    right = cells.chain_cells
+    right = seen.chain_cells
 
     def wrong(observed, *others, **options):
         other = replace(observed[1], codes=observed[1].codes[::-1].copy())
         return right([observed[0], other], *others, **options)
 
-    monkeypatch.setattr(cells, "chain_cells", wrong)
+    monkeypatch.setattr(seen, "chain_cells", wrong)
     assert largest_difference(5, TWO, PROPORTIONAL)[0] > 1e3 * BOUND
 
 
