@@ -154,7 +154,7 @@ def run_date(settings: DateSettings, progress: Callable[[str, int, int], None] |
         found = _dated(data, settings, off, progress)
     tree = _annotated(found)
     record = provenance(settings.input.files)
-    result = DateResult(settings, data, found, tree, record, _regression(data), off)
+    result = DateResult(settings, data, found, tree, record, _regression(data, settings, off), off)
     _write(result, read)
     if settings.auspice.file is not None:
         write_auspice(settings.auspice.file, _dataset(result, columns))
@@ -179,7 +179,9 @@ def _dated(
         raise
 
 
-def _regression(data: DatedInput) -> Regression | None:
+def _regression(data: DatedInput, settings: DateSettings, off: ClockOutliers | None) -> Regression | None:
+    if off is not None and not off.names and settings.dating.root != "keep":
+        return off.regression  # is that of all tips, at the best root
     with suppress(InputError):  # dates too few, or alike
         return best_root(data.tree, years_of(data.tree, data.dates))
     return None

@@ -58,7 +58,7 @@ def clock_outliers(
     require_spread(spread)
     own, years = dates.of(tree.taxa), years_of(tree, dates)
     check_years(tree, years)
-    settle = _Settle(tree, own, spread, criterion)
+    settle = _Settle(tree, own, spread, criterion, {})
     few, found = settle.of(None), settle.of(_near(years))
     fewer = few.out.sum() <= found.out.sum() and (few.regression.rate > 0 or not found.regression.rate > 0)
     if fewer and _spread(few, found.out) <= _WIDER * _spread(found, found.out):
@@ -80,17 +80,23 @@ class _Settled(NamedTuple):
 
 
 class _Settle(NamedTuple):
-    """From a root to a set of outliers that its own line leaves as it is."""
+    """From a root to a set of outliers that its own line leaves as it is. known: regressions by years; where
+    no date is far from the others most are asked for again."""
 
     tree: Tree
     dates: TipDates
     spread: float
     criterion: RootCriterion | None
+    known: dict[bytes, Regression]
 
     def regress(self, years: np.ndarray) -> Regression:
-        if self.criterion is None:
-            return root_to_tip(self.tree, years)
-        return best_root(self.tree, years, self.criterion)
+        key = years.tobytes()
+        if key not in self.known:
+            if self.criterion is None:
+                self.known[key] = root_to_tip(self.tree, years)
+            else:
+                self.known[key] = best_root(self.tree, years, self.criterion)
+        return self.known[key]
 
     def of(self, first: np.ndarray | None) -> _Settled:
         """first: (T,) years that give the root to begin with, at which Theil's line is drawn; None begins
