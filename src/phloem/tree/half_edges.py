@@ -18,6 +18,7 @@ from phloem.tree.splits import tip_bits
 from phloem.tree.tree import Tree
 
 _PRIME = (1 << 61) - 1
+NO_LENGTH = 1e-6  # substitutions a site: branches that are shorter are points
 
 
 class HalfEdges(NamedTuple):
@@ -110,6 +111,15 @@ def topology_key(back: np.ndarray) -> int:
     numbers of the tips beyond, seen from tip 0."""
     n, (order, beyond) = (len(back) + 6) // 4, tips_beyond(back)
     return sum(beyond[h] ** 3 for h in order.tolist() if h >= n) % _PRIME
+
+
+def tree_key(edges: HalfEdges) -> int:
+    """As topology_key, of the tree without its inner branches that have no length: their ends are one node,
+    whichever way it is resolved."""
+    n, (order, beyond) = edges.n_tips, tips_beyond(edges.back)
+    lengths = edges.lengths if edges.lengths.ndim == 1 else edges.lengths.max(1)
+    inner = order[(order >= n) & (lengths[order] >= NO_LENGTH)]
+    return sum(beyond[h] ** 3 for h in inner.tolist()) % _PRIME
 
 
 def tips_beyond(back: np.ndarray) -> tuple[np.ndarray, list[int]]:

@@ -70,7 +70,7 @@ def exchanged(messages: Messages, best: Place, others: Sequence[Place], around: 
             if place.log_likelihood > best.log_likelihood + _GAIN:
                 return place
             if found is None or place.log_likelihood > found.log_likelihood:
-                new = topology_key(place.edges.back) not in around.known
+                new = place.key not in around.known
                 found = place if new else found
             if left == 0:
                 return found

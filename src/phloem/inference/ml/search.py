@@ -15,10 +15,10 @@ from phloem.pruning.cpu.directed_insertions import Looks
 from phloem.pruning.cpu.directed_lengths import FIT, LEAVE, PASS
 from phloem.pruning.cpu.directed_messages import Regrafts
 from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, OUT, SIBLING
-from phloem.tree.half_edges import HalfEdges, nexts, node_of, preorder, topology_key
+from phloem.tree.half_edges import NO_LENGTH, HalfEdges, nexts, node_of, preorder, tree_key
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
-LOOKS = 3  # second looks a subtree
+LOOKS = 2  # second looks a subtree
 FAR, FAR_LOOKS = 20, 50  # nodes that a subtree is moved at most before a search ends, and second looks then
 WIDE = 100.0  # as SLACK, before a search ends: in the middle of a long branch much may be lost at first
 _WIDE_LOSS = 3.0  # of a second look, up to which such a regraft has all lengths fitted
@@ -28,7 +28,6 @@ NEAR = 1  # nodes from what was changed, up to which subtrees are moved again fi
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
 _NEIGHBOURS, _CLOSE = 30.0, 3.0  # as SLACK, and after a second look, of interchanges with five lengths fitted
-_NO_LENGTH = 1e-6  # substitutions a site: branches that are shorter are points
 _MUCH = 20.0  # expected of moves: one sweep over lengths is enough then
 _WORTH = 0.01  # what an interchange gains at least, as its lengths are fitted to no more
 _AT_ONCE = 256  # branches whose sites are in memory together
@@ -42,6 +41,11 @@ class Place:
 
     edges: HalfEdges
     log_likelihood: float
+
+    @property
+    def key(self) -> int:
+        """half_edges.tree_key."""
+        return tree_key(self.edges)
 
 
 def fit_lengths(
@@ -88,12 +92,12 @@ def climb(
     vain: set[int] | None = None,
 ) -> Place:
     """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
-    of the known (half_edges.topology_key), which are hilltops. After a round that moved some, those near come
+    of the known (half_edges.tree_key), which are hilltops. After a round that moved some, those near come
     first, and all again where none of these gains. Closely: in the end interchanges of neighbours with all
     five lengths around fitted, too: a second look fits three, and leaves small gains behind. before: as of
     fit_lengths; subtrees near what is not as there come first."""
     subtrees = None if before is None else near(place.edges.back, before)
-    while not (known and topology_key(place.edges.back) in known):
+    while not (known and place.key in known):
         moves = improving(messages, place, radius, subtrees, vain=vain)
         better = _after(messages, place, moves, regraft_all)
         if better is None and subtrees is None:
@@ -148,7 +152,7 @@ def climb_near(
     better: Place | None = place
     while better is not None:
         before, place = (place.edges.back if better is not place else before), better
-        if topology_key(place.edges.back) in known:
+        if place.key in known:
             break
         subtrees = near(place.edges.back, before)
         moves = improving(messages, place, radius, subtrees, vain=vain)
@@ -255,7 +259,7 @@ def _second_looks(
     """Of every subtree the best places that lose less than slack; a branch without a length is none."""
     back, lengths = place.edges
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius, slack)
-    none = (lengths if lengths.ndim == 1 else lengths.max(1))[found.out] < _NO_LENGTH
+    none = (lengths if lengths.ndim == 1 else lengths.max(1))[found.out] < NO_LENGTH
     found = found._replace(scores=np.where(none, -np.inf, found.scores))
     rows = worth_a_look(found, place.log_likelihood - slack, looks)
     seen = messages.fitted(rows, found, back, lengths)

@@ -20,9 +20,9 @@ from phloem.inference.ml.search import Place
 from phloem.io.journal import Journal, of_another_analysis
 from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
-from phloem.tree.half_edges import HalfEdges, topology_key
+from phloem.tree.half_edges import HalfEdges
 
-_FORM = 8
+_FORM = 9
 _OF_SEARCH = re.compile(r"\.(after-)?\d+$")  # ends of the names of files beside the first one
 
 
@@ -69,7 +69,7 @@ class SearchState:
     """first: what the first climb reached, from origin. place: the best tree so far, under values, the
     model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree; led_back:
     of these, to it. known:
-    keys of topologies that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
+    keys of trees that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
     starts and parsimonious trees reached. tested: keys of parts of hilltops that were put into the best tree
     in vain (fusion.Exchange.key). vain: surroundings of subtrees that no move improves (surroundings.py).
     random: the generator's state."""
@@ -95,7 +95,7 @@ class SearchState:
 
     def meet(self, place: Place, independent: bool) -> None:
         """A climb ended here; independent: it did not begin near another hilltop."""
-        key = topology_key(place.edges.back)
+        key = place.key
         if key not in self.known:
             self.known.add(key)
             self.hilltops.append(place)

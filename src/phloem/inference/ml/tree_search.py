@@ -30,7 +30,7 @@ from phloem.inference.ml.tree_starts import (
 )
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
-from phloem.tree.half_edges import HalfEdges, topology_key, tree_of
+from phloem.tree.half_edges import HalfEdges, tree_of
 from phloem.tree.tree import Tree
 
 _COARSE, _REPLICATE = 15, 8  # steps of a fit between climbs; of a replicate's only one, of known numbers
@@ -229,7 +229,7 @@ class _Search:
     def _difficulty(self, state: SearchState) -> Difficulty | None:
         """Of the trees on which independent climbs ended, under the final numbers."""
         self._data.put(self._messages, self._values)
-        places = {topology_key(place.edges.back): place for place in state.hilltops}
+        places = {place.key: place for place in state.hilltops}
         sites: dict[int, np.ndarray] = {}
         for key in dict.fromkeys(state.ends):
             fit_lengths(self._messages, places[key].edges.copy(), 0.1)
@@ -302,7 +302,7 @@ class _Search:
             if other.log_likelihood > best.log_likelihood + _GAIN:
                 other, kind = self._fused_with(_likeliest(state.hilltops)[:_POOL], state, other, kind)
                 self._take(state, other, kind)
-            elif not nothing_left and topology_key(other.edges.back) == topology_key(best.edges.back):
+            elif not nothing_left and other.key == best.key:
                 state.led_back += 1
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
@@ -356,7 +356,7 @@ class _Search:
     def _closely(self, state: SearchState, other: Place) -> Place:
         """Where a new hilltop leads that may be better than the best tree."""
         near = other.log_likelihood > state.place.log_likelihood - _CLOSE
-        if near and topology_key(other.edges.back) not in state.known:
+        if near and other.key not in state.known:
             radius, known = self._settings.radius, state.known
             return climb(self._messages, other, radius, known, closely=True, vain=self._vain)
         return other
