@@ -42,7 +42,7 @@ COLUMNS = (
 _FORM = 3
 _NOT_HERE = (
     "partitions", "part", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta",
-    "constraint", "ancestral", "iqtree_files", "auspice",
+    "constraint", "ancestral", "iqtree_files", "auspice", "fixed_tree", "lengths",
 )  # fmt: skip
 
 
