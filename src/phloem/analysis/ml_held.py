@@ -110,19 +110,27 @@ def held_data(data: MlData, models: Sequence[Model], tree: Tree | None = None) -
 def fitted_held(
     data: MlData, models: Sequence[Model], start: Start, supports: SupportSettings, told: Told | None
 ) -> SearchResult:
-    """start: where the fit begins. ModelError for models that a search refuses, but for +AG, and for supports
-    under +AG."""
+    """start: where the fit begins. ModelError for models that a search refuses, but for +AG, and under +AG
+    for what takes sites one by one."""
     from phloem.inference.ml.held import fit_held
     from phloem.inference.ml.searched import refuse
 
+    settings = data.settings
+    by_site = {
+        "every support of branches": supports.any,
+        "--ancestral": settings.ancestral,
+        "--auspice, with states at inner nodes,": settings.auspice,
+        "--iqtree-files, with likelihoods of sites,": settings.iqtree_files,
+    }
     for model in models:
         refuse(model)
-        if supports.any:
-            refuse_along_sites(model, "every support of branches")
+        for what, asked in by_site.items():
+            if asked:
+                refuse_along_sites(model, what)
     searched = data.searched(models) if supports.any else None
     tree = start.tree if start.values is not None else None
     whole = held_data(data, models, tree)
-    return fit_held(whole, searched, supports, data.settings.seed, start.values, told)
+    return fit_held(whole, searched, supports, settings.seed, start.values, told)
 
 
 def held_record(held: HeldTree | None) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import erf
+from scipy.special import erfc
 
 from phloem.errors import InputError
 from phloem.inference.ml.constrained_messages import Messages, unconstrained
@@ -61,14 +61,14 @@ def sh_alrt(values: np.ndarray, sites: np.ndarray, counts: np.ndarray) -> np.nda
 
 
 def parametric_alrt(values: np.ndarray) -> np.ndarray:
-    """(n,) the share of χ² of one degree of freedom below twice what the tree's own resolution is ahead of
-    the next one (Anisimova and Gascuel 2006, Syst. Biol. 55:539, equation 1), 0 where it is not ahead. As
-    IQ-TREE has it; without the halves of a χ² of none and the correction for three resolutions of PhyML.
+    """(n,) 1 less the P-value of the likelihood ratio test that a branch has no length (Anisimova and Gascuel
+    2006, Syst. Biol. 55:539): twice what the tree's own resolution is ahead of the next one, under half χ² of
+    one degree of freedom and half of none, times three as there are three resolutions (Bonferroni).
 
     values (n, 3): log-likelihoods of the resolutions around each branch, the tree's own first.
     """
     ahead = np.maximum(values[:, 0] - values[:, 1:].max(1), 0.0)
-    return erf(np.sqrt(ahead))  # P(Z² < 2a) = erf(√a)
+    return np.maximum(1.0 - 3.0 * 0.5 * erfc(np.sqrt(ahead)), 0.0)  # P(χ² > 2a) = erfc(√a)
 
 
 def local_bootstrap(sites: np.ndarray, counts: np.ndarray) -> np.ndarray:
