@@ -37,6 +37,7 @@ _OF_SEARCHES = {  # option → why it is not obeyed, and what to do
         "Say --alrt 1000; or search, and hold the replicates against the tree: phloem concordance TREE "
         "--replicates PREFIX.bootstrap.nwk.",
     ),
+    "keep_identical": ("is about a search, which keeps equal sequences out", "Leave it out: all stay in."),
     "sprta": ("is of the engine of differences, which searches", "Say --alrt 1000 or --abayes."),
 }
 
@@ -51,7 +52,7 @@ def require_held(settings: MlSettings) -> None:
         return
     for name, (why, hint) in _OF_SEARCHES.items():
         if getattr(settings, name) != getattr(usual, name):
-            raise InputError(f"--{name} {why}; --fixed-tree holds the tree", hint=hint)
+            raise InputError(f"--{name.replace('_', '-')} {why}; --fixed-tree holds the tree", hint=hint)
     if settings.engine == "differences":
         raise InputError("--engine differences searches; --fixed-tree holds the tree", hint="Leave it out.")
     if settings.lengths in (None, "fitted"):
