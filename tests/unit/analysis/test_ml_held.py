@@ -82,6 +82,22 @@ def test_the_topology_is_the_one_given(given):
         assert choice.held and choice.origin.startswith("the tree of t.nwk")
 
 
+@pytest.mark.parametrize("linkage", [None, "linked", "unlinked"])
+def test_a_taxon_without_data_has_no_length(linkage):
+    Path("small.fasta").write_text(
+        Path("small.fasta").read_text() + f">g\n{'-' * 12}{'ACGT' * 3}\n>h\n{'-' * 24}\n"
+    )
+    Path("t.nwk").write_text("((a,e),b,((c,d),(f,(g:.3,h:.3))));")
+    parts = {} if linkage is None else {"partitions": "parts.txt", "linkage": linkage}
+    result = run_ml(of(**parts))
+    parts = result.found.likelihood.part_trees if linkage == "unlinked" else {"": result.tree}
+    for name, tree in parts.items():
+        lengths = dict(zip(tree.taxa, tree.lengths))
+        assert lengths["h"] == 1e-8
+        assert (lengths["g"] == 1e-8) == (name == "one")  # which has no data of it
+    assert result.found.likelihood.log_likelihood() == pytest.approx(result.found.optimum.log_likelihood)
+
+
 def test_a_multifurcation_stays_in_all_files():
     Path("t.nwk").write_text("(a,b,(c,d,(e,f)));")
     result = run_ml(of(model="auto", alrt=100, **SETS))

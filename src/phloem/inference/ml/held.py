@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from phloem.density.parts import Linkage
 from phloem.errors import InputError
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.held_lengths import fit_at_lengths
-from phloem.inference.ml.optimize import Progress, optimize, refine
+from phloem.inference.ml.optimize import SHORTEST, Progress, optimize, refine
+from phloem.inference.ml.optimum import Optimum, result_of
 from phloem.inference.ml.search_result import SearchResult
 from phloem.inference.ml.search_state import Doing, Told
 from phloem.inference.ml.searched import Fit, Likelihood, Searched, SearchedPart
@@ -109,10 +110,29 @@ class HeldData:
         if self.held.lengths != "fitted":
             return fit_at_lengths(likelihood, self.held.lengths == "scaled", progress), likelihood
         if values is None:
-            return optimize(likelihood, progress=progress), likelihood
+            return _idle_tips_cut(optimize(likelihood, progress=progress), likelihood), likelihood
         assert isinstance(likelihood, TreeLikelihood)
         likelihood.set(parameters=values)
-        return refine(likelihood), likelihood
+        return _idle_tips_cut(refine(likelihood), likelihood), likelihood
+
+
+def _idle_tips_cut(fit: Fit, likelihood: Likelihood) -> Fit:
+    """With the shortest length at tips of which no data tell, where any is as good, as after a search
+    (searched.idle_tips_cut); the log-likelihood is the same."""
+    known, taxa, linkage = likelihood.taxa_with_data, likelihood.tree.taxa, likelihood.linkage
+    if known.all():
+        return fit
+    shared = isinstance(likelihood, TreeLikelihood) or linkage.lengths != "unlinked" or len(known) == 1
+    names = [part.name for part in likelihood.part_models]
+    for name in names[:1] if shared else names:
+        together = names if shared else next((g for g in linkage.together if name in g), (name,))
+        some = known[[other in together for other in names]].any(axis=0)
+        cut = {taxa[i]: SHORTEST for i in np.flatnonzero(~some)}
+        if isinstance(likelihood, TreeLikelihood) or shared:
+            likelihood.set(branch_lengths=cut)
+        else:
+            likelihood.set(branch_lengths={name: cut})
+    return result_of(likelihood, {own.name: getattr(fit, own.name) for own in fields(Optimum)})
 
 
 def fit_held(
