@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from phloem.analysis.concordance_parts import COLUMNS as PART_COLUMNS
+from phloem.analysis.concordance_parts import part_rows, rows_of_taxa
+from phloem.analysis.ml_supports import BOOTSTRAP, TRANSFER
 from phloem.analysis.model_file import file_of_model, model_of
 from phloem.analysis.negative_lengths import without_negative
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
+from phloem.analysis.reading import DataOptions
 from phloem.data.alignment import Alignment
 from phloem.data.given_fields import settle_fields
 from phloem.data.patterns import site_patterns
@@ -29,8 +33,10 @@ from phloem.summary.site_concordance import (
     seen_in_all,
     site_concordance,
 )
-from phloem.tree.match import respelled
+from phloem.tree.match import match_taxa, respelled
 from phloem.tree.reroot import unroot
+from phloem.tree.sample import sample_of_trees
+from phloem.tree.splits import sample_splits
 from phloem.tree.tree import Tree
 
 COLUMNS = ("branch", "length", "label")
@@ -47,13 +53,17 @@ class ConcordanceSettings:
     """tree: one unrooted binary tree, with labels or without. genes: a file of gene trees, of some of its
     taxa each, whose inner branches below shortest resolve nothing. alignment: whose sites are counted,
     datatype: of its characters; quartets: of taxa a branch at most, drawn by seed. scfl: also by likelihood,
-    under model, fitted on the tree. prefix: of the files written, by default the tree's name."""
+    under model, fitted on the tree. partitions: a file of its parts, each of which is counted alone, too.
+    replicates: trees of all taxa, of a bootstrap or a sample, whose share that have a branch and transfer
+    expectation are its supports. prefix: of the files written, by default the tree's name."""
 
     tree: str
     genes: str | None = None
     shortest: float = SHORTEST
+    replicates: str | None = None
     alignment: str | None = None
     datatype: str | None = None
+    partitions: str | None = None
     quartets: int = 1000
     scfl: bool = False
     model: str | None = None
@@ -67,7 +77,7 @@ class ConcordanceSettings:
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        given = (self.tree, self.genes, self.alignment)
+        given = (self.tree, self.genes, self.replicates, self.alignment, self.partitions)
         return [*(file for file in given if file is not None), *file_of_model(self.model)]
 
     @property
@@ -82,13 +92,14 @@ class ConcordanceSettings:
             f"{prefix}.cf.tree": "the tree, concordance behind the labels that it had",
             f"{prefix}.cf.tsv": "a row a branch",
             f"{prefix}.cf.json": "the same, for programs",
-        }
+        } | ({f"{prefix}.cf.parts.tsv": "a row a branch and part"} if self.partitions else {})
 
 
 @dataclass(frozen=True, eq=False)
 class ConcordanceResult:
-    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. short: how
-    many branches of every gene tree were taken for none. model: the one of likelihoods, with its numbers."""
+    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. parts: a row a
+    branch and part. short: how many branches of every gene tree were taken for none. model: the one of
+    likelihoods, with its numbers."""
 
     settings: ConcordanceSettings
     columns: tuple[str, ...]
@@ -96,6 +107,8 @@ class ConcordanceResult:
     names: tuple[str, ...]
     tree: Tree
     n_genes: int
+    n_replicates: int
+    parts: tuple[dict[str, Any], ...]
     short: tuple[int, ...]
     model: str | None
     seconds: float
@@ -119,14 +132,19 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     columns: tuple[str, ...] = COLUMNS
     labels: list[str] = []
     short: tuple[int, ...] = ()
-    model = None
+    model, n_replicates = None, 0
+    if settings.replicates is not None:
+        n_replicates, of_replicates = _of_replicates(tree, branches, settings.replicates)
+        columns, labels = (*columns, BOOTSTRAP, TRANSFER), [BOOTSTRAP, TRANSFER]
+        for row, numbers in zip(rows, of_replicates):
+            row |= numbers
     if settings.genes is not None:
         genes = _read(settings.genes)
         found = concordance(tree, genes, (settings.tree, settings.genes), settings.shortest)
         short = found.short
         for row, numbers in zip(rows, _of_genes(found)):
             row |= numbers
-        columns, labels = (*columns, *OF_GENES), ["gCF", "local posterior"]
+        columns, labels = (*columns, *OF_GENES), [*labels, "gCF", "local posterior"]
     for name, of_sites, text in _site_factors(settings, tree, groups):
         more = _of_sites(name, of_sites)
         columns, labels, model = (*columns, *more[0]), [*labels, name], text or model
@@ -135,13 +153,49 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
     named = _NAMES.match(bytes(read_input(settings.tree)).decode(errors="replace"))
     had = tuple(named[1].split("/")) if named else _numbered([row["label"] for row in rows])
     shown = [[row[_LABELS.get(name, name)] for name in labels] for row in rows]
-    labelled = _labelled(tree, branches, shown, len(had))
-    seconds = time.perf_counter() - begin
     result = ConcordanceResult(
-        settings, columns, tuple(rows), (*had, *labels), labelled, len(short), short, model, seconds
+        settings,
+        columns,
+        tuple(rows),
+        (*had, *labels),
+        tree=_labelled(tree, branches, shown, len(had)),
+        n_genes=len(short),
+        n_replicates=n_replicates,
+        parts=_of_parts(settings, tree, groups, [row["branch"] for row in rows]),
+        short=short,
+        model=model,
+        seconds=time.perf_counter() - begin,
     )
     _write(result)
     return result
+
+
+def _of_replicates(tree: Tree, branches: np.ndarray, file: str) -> tuple[int, list[dict[str, Any]]]:
+    """How many, and supports in percent: Felsenstein's and the transfer expectation. InputError for a tree of
+    other taxa."""
+    from phloem.inference.ml.bootstrap import split_shares, transfer_expectation
+
+    trees = [match_taxa(one, tree.taxa, file=file) for one in read_trees(file, allow_negative=True)]
+    splits = sample_splits(sample_of_trees([tree]))[0][branches]
+    shares = split_shares(trees)
+    whole = [100.0 * shares.get(split.tobytes(), 0.0) for split in splits]
+    transfer = (100.0 * transfer_expectation(splits, trees)).tolist()
+    return len(trees), [{BOOTSTRAP: a, TRANSFER: b} for a, b in zip(whole, transfer)]
+
+
+def _of_parts(
+    settings: ConcordanceSettings, tree: Tree, groups: np.ndarray, branches: list[str]
+) -> tuple[dict[str, Any], ...]:
+    if settings.partitions is None or settings.alignment is None:
+        return ()
+    data = DataOptions(
+        settings.alignment,
+        datatype=settings.datatype,
+        partitions=settings.partitions,
+        unassigned_sites="drop",
+    )
+    seed = [settings.seed, _STREAM]
+    return tuple(part_rows(data, tree, groups, branches, settings.quartets, seed))
 
 
 def _read(file: str) -> list[Tree]:
@@ -152,12 +206,13 @@ _LABELS = {"local posterior": "_posterior"}
 
 
 def _check(settings: ConcordanceSettings) -> None:
-    if settings.genes is None and settings.alignment is None:
+    if settings.genes is None and settings.alignment is None and settings.replicates is None:
         raise InputError(
-            "nothing is given to compare the tree with", hint="Add gene trees, or --alignment FILE."
+            "nothing is given to compare the tree with",
+            hint="Add gene trees, --alignment FILE, or --replicates FILE.",
         )
     usual = ConcordanceSettings(settings.tree)
-    for name in ("datatype", "quartets", "scfl", "model", "seed"):
+    for name in ("datatype", "partitions", "quartets", "scfl", "model", "seed"):
         if settings.alignment is None and getattr(settings, name) != getattr(usual, name):
             raise InputError(f"--{name} is about sites", hint="Add --alignment FILE, or leave it out.")
     if settings.genes is None and settings.shortest != usual.shortest:
@@ -172,16 +227,19 @@ def _check(settings: ConcordanceSettings) -> None:
 
 def _write(result: ConcordanceResult) -> None:
     settings, columns = result.settings, result.columns
-    tree_file, table, record = settings.files
+    tree_file, table, record, *of_parts = settings.files
     head = f"[branch labels, in percent: {'/'.join(result.names)}]\n"
     write_file(tree_file, head + newick_text([result.tree]).strip() + "\n")
-    lines = ["\t".join(columns), *("\t".join(_cell(row[name]) for name in columns) for row in result.rows)]
-    write_file(table, "\n".join(lines) + "\n")
+    write_file(table, _table(columns, result.rows))
+    for file in of_parts:
+        write_file(file, _table(PART_COLUMNS, result.parts))
     write_json(
         {
             "branches": [{name: row[name] for name in columns} for row in result.rows],
             "labels": list(result.names),
             "gene_trees": result.n_genes,
+            "replicates": result.n_replicates,
+            "parts": list(result.parts),
             "short_branches": sum(result.short),
             "model": result.model,
             "seconds": result.seconds,
@@ -190,6 +248,11 @@ def _write(result: ConcordanceResult) -> None:
         },
         record,
     )
+
+
+def _table(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
+    lines = ["\t".join(columns), *("\t".join(_cell(row[name]) for name in columns) for row in rows)]
+    return "\n".join(lines) + "\n"
 
 
 def _below_each(tree: Tree, branches: np.ndarray) -> list[tuple[list[str], int]]:
@@ -233,15 +296,8 @@ def _site_factors(
     if settings.alignment is None:
         return
     alignment = read_alignment(settings.alignment, datatype=settings.datatype)
+    own = rows_of_taxa(tree, alignment, groups, settings.alignment)
     tree = respelled(tree, alignment.taxa)
-    row = {name: i for i, name in enumerate(alignment.taxa)}
-    unlike = sorted(row.keys() ^ set(tree.taxa))
-    if unlike:
-        where, other = ("tree", "alignment") if unlike[0] in row else ("alignment", "tree")
-        what = f"the {other} has a taxon '{unlike[0]}' that the {where} has not"
-        raise InputError(what, file=settings.alignment, taxon=unlike[0], hint="Both must have the same taxa.")
-    own = np.zeros_like(groups)
-    own[[row[name] for name in tree.taxa]] = groups
     rng = np.random.default_rng([settings.seed, _STREAM])
     patterns = site_patterns(alignment)
     yield "sCF", site_concordance(patterns, own, settings.quartets, rng), None

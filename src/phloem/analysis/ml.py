@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from phloem.analysis.likelihood import few_sites, optimum_record
 from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
-from phloem.analysis.ml_choice import choose
+from phloem.analysis.ml_choice import Chosen, choose
 from phloem.analysis.ml_constraint import assure, constraint_record, require_obeying
 from phloem.analysis.ml_data import MlData, only_variable, read_ml_data, settings_of
 from phloem.analysis.ml_device import device_identity, on_device
@@ -20,9 +20,11 @@ from phloem.analysis.ml_differences import (
     write_differences,
 )
 from phloem.analysis.ml_files import write_result
+from phloem.analysis.ml_held import fitted_held, held_record, held_start, require_held
 from phloem.analysis.ml_merge import merge_settings, merging_record
 from phloem.analysis.ml_outgroup import hung, outgroup_of, rooted
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
+from phloem.analysis.ml_search import searched
 from phloem.analysis.ml_settings import (
     MlSettings,
     checkpoint_of,
@@ -45,22 +47,20 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.trees import newick_text
 from phloem.model.model import Model
-from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
 from phloem.pruning.select import Selection
 from phloem.tree.constraint import Constraint
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.bootstrap import Resampling
     from phloem.inference.ml.branch_tests import SupportSettings
+    from phloem.inference.ml.held import HeldTree
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.merging import Merging
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
     from phloem.inference.ml.replicates import Replicates
+    from phloem.inference.ml.search_result import SearchResult, SearchSettings
     from phloem.inference.ml.search_state import Checkpoint, Told
-    from phloem.inference.ml.searched import Searched
-    from phloem.inference.ml.tree_search import SearchResult, SearchSettings
     from phloem.inference.ml.tree_starts import Start
 
 _NEAR = (  # 59 taxa of ten genes: mean 90, where trees of 200 replicates have 52
@@ -76,7 +76,8 @@ class MlResult:
     its drawing for a terminal. outgroup: taxa that it is written and drawn from. supports: of the tree's
     branches, if any were asked for. replicates: their trees together, where files of them are wanted.
     adequacy: composition and symmetry of the data as they were given. files: name → what it holds. seconds:
-    of choice, search and supports, without reading. selection: where it was searched, and why there."""
+    of choice, search and supports, without reading. selection: where it was searched, and why there. held:
+    the tree that was not searched."""
 
     settings: MlSettings
     found: SearchResult | None
@@ -93,9 +94,10 @@ class MlResult:
     data: dict[str, object]
     files: dict[str, str]
     seconds: float
-    selection: Selection
+    selection: Selection | None
     provenance: dict[str, Any]
     warnings: tuple[str, ...]
+    held: HeldTree | None = None
 
     def __repr__(self) -> str:
         best = "" if self.found is None else f"log_likelihood={self.found.optimum.log_likelihood:.6f}, "
@@ -123,6 +125,7 @@ class MlResult:
             **searched,
             **supported,
             **constraint_record(self.constraint if self.found is not None else None),
+            **held_record(self.held),
             **chosen,
             **({} if self.merging is None else {"merging": merging_record(*self.merging)}),
             **self.adequacy.to_json(),
@@ -130,21 +133,23 @@ class MlResult:
             "data": self.data,
             "identical_sequences": self.rows.groups(),
             "warnings": list(self.warnings),
-            "effort": self.settings.effort._asdict() if self.found is not None else None,
+            "effort": self.settings.effort._asdict() if self.found is not None and not self.held else None,
             "settings": settings_of(self.settings),
             "provenance": self.provenance,
         }
 
 
 def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
+    """starts: none of a tree that was not searched."""
     optimum = found.optimum
+    start = {"origin": found.origin, "log_likelihood": found.first} if found.starts else None
     return {
         "log_likelihood": optimum.log_likelihood,
         "model": model_text_of(optimum),
         "tree": tree,
         **parts_record(found.likelihood),
         "optimum": optimum_record(optimum),
-        "start": {"origin": found.origin, "log_likelihood": found.first},
+        "start": start,
         "starts": [one._asdict() for one in found.starts],
         "difficulty": None if found.difficulty is None else found.difficulty._asdict(),
         "tries": found.tries,
@@ -205,6 +210,7 @@ def checked(settings: MlSettings) -> tuple[ChoiceSettings | None, SupportSetting
     """What is to be chosen from, and supported; InputError for settings that mean nothing."""
     require_threads(settings.threads)
     require_search(settings)
+    require_held(settings)
     replicates_of(settings)
     merge_settings(settings)
     return choice_settings(settings), support_settings(settings)
@@ -219,11 +225,11 @@ def analysed(
 ) -> tuple[MlResult, MlData, Checkpoint | None]:
     """run_ml without its files. resumable: searches go on from their checkpoints and keep some. here: the
     processes that share searches and replicates. said: warnings from before."""
-    from phloem.inference.ml.tree_search import SearchSettings, search
+    from phloem.inference.ml.search_result import SearchSettings
 
     of_choice, of_supports = checked(settings)
     data, selection = on_device(read_ml_data(settings))
-    given, warnings = _start(settings, rows := data.rows)
+    given, warnings = _start(data, rows := data.rows)
     require_obeying(data.constraint, given, settings.tree)
     outgroup = outgroup_of(settings.outgroup, data.alignment.taxa)
     warnings = [*said, *data.warnings, *warnings]
@@ -231,29 +237,23 @@ def analysed(
     of_search = SearchSettings(*tries, settings.seed, settings.threads)
     begin = time.perf_counter()
     start = given or _first_start(data, settings.seed)
-    choices: dict[str, ModelChoice] = {}
-    merging, given_parts, checkpoint = None, data.parts, None
-    if of_choice is not None:
-        checkpoint = checkpoint_of(settings, []) if resumable else None
-        journal = None if checkpoint is None else checkpoint.models()
-        chosen = choose(data, start, of_choice, of_search, told, journal)
-        choices, texts, models, start, data, merging = chosen
-    else:
-        texts, models = data.texts(), data.models()
-        require_gamma_used(settings.gamma, models)
+    given_parts = data.parts
+    checkpoint = checkpoint_of(settings, []) if resumable and of_choice is not None else None
+    named = _models(data, start, of_choice, of_search, told, checkpoint)
+    choices, texts, models, start, data, merging = named
     found = supports = tree = replicates = None
     if settings.searches:
-        searched_data = data.searched(models)
         checkpoint = checkpoint_of(settings, [*texts, *device_identity(data)]) if resumable else None
-        found = search(searched_data, start, of_search, told, of_supports, checkpoint, here)
+        if data.held is not None:
+            found, drawn = fitted_held(data, models, start, of_supports, told), None
+        else:
+            how = of_search, of_supports, told, here, checkpoint
+            found, drawn, replicates = searched(data, (texts, models), start, *how)
         tree = rows.put_back(found.optimum.tree)
         assure(data.constraint, tree)
         warnings += rooted(tree, outgroup)[1] if outgroup else []
         warnings += _what_to_heed(data, models, found)
-        resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
-        drawn = _bootstrapped(settings, *resampled, found, of_search, told, here, checkpoint)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
-        replicates = _together(settings, searched_data, found, drawn, rows)
     made = settings, found, choices, supports, rows, tree, outgroup
     result = MlResult(
         *made,
@@ -268,8 +268,26 @@ def analysed(
         selection=selection,
         provenance=_provenance(settings, found, selection),
         warnings=tuple(warnings),
+        held=data.held,
     )
     return result, data, checkpoint
+
+
+def _models(
+    data: MlData,
+    start: Start,
+    of_choice: ChoiceSettings | None,
+    of_search: SearchSettings,
+    told: Told | None,
+    checkpoint: Checkpoint | None,
+) -> Chosen:
+    """Those chosen, or those given."""
+    if of_choice is not None:
+        journal = None if checkpoint is None else checkpoint.models()
+        return choose(data, start, of_choice, of_search, told, journal)
+    texts, models = data.texts(), data.models()
+    require_gamma_used(data.settings.gamma, models)
+    return Chosen({}, texts, models, start, data)
 
 
 def _what_to_heed(data: MlData, models: Sequence[Model], found: SearchResult) -> list[str]:
@@ -294,68 +312,21 @@ def _first_start(data: MlData, seed: int) -> Start:
     return bionj_start(data.distinct[0])
 
 
-def _bootstrapped(
-    settings: MlSettings,
-    resampling: Resampling,
-    values: Mapping[str, ParameterValue],
-    found: SearchResult,
-    of_search: SearchSettings,
-    told: Told | None,
-    here: Ranks | None,
-    checkpoint: Checkpoint | None,
-) -> list[Tree] | None:
-    """Trees of the distinct sequences, None unless asked for."""
-    from phloem.inference.ml.bootstrap import bootstrap_trees
-    from phloem.inference.ml.search_state import Doing
-
-    replicates, value = replicates_of(settings), found.optimum.log_likelihood
-    if replicates is None:
-        return None
-
-    left: Literal["about", "at most"] = "at most" if replicates == "auto" else "about"
-
-    def counted(k: int, most: int) -> None:
-        if told is not None:
-            told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
-
-    journal = None if checkpoint is None else checkpoint.replicates(values)
-    return bootstrap_trees(resampling, values, replicates, of_search, counted, here, journal)
-
-
-def _together(
-    settings: MlSettings, data: Searched, found: SearchResult, drawn: list[Tree] | None, rows: Distinct
-) -> Replicates | None:
-    """Of the ultrafast bootstrap, else the standard one; None unless files of it are wanted."""
-    from phloem.inference.ml.bootstrap import split_shares
-    from phloem.inference.ml.branch_tests import UFBOOT
-    from phloem.inference.ml.replicates import (
-        Replicates,
-        extended_consensus,
-        inner_shares,
-        with_fitted_lengths,
-    )
-
-    if not (settings.iqtree_files and (settings.ufboot or drawn is not None)):
-        return None
-    own = found.supports.get(UFBOOT, {}) if settings.ufboot else split_shares(drawn or ())
-    shares, best = inner_shares(own, found.optimum.tree.n_tips), found.optimum
-    consensus = extended_consensus(shares, best.tree.taxa)
-    fitted = with_fitted_lengths(consensus, data, best, settings.threads)
-    return Replicates(shares, rows.put_back(fitted))
-
-
-def _provenance(settings: MlSettings, found: SearchResult | None, where: Selection) -> dict[str, Any]:
+def _provenance(settings: MlSettings, found: SearchResult | None, where: Selection | None) -> dict[str, Any]:
     """The engine is that of the last fit."""
     selection = found.selection if found is not None else None
-    search = {} if found is None else {"search": where.reason}
+    search = {} if found is None or where is None else {"search": where.reason}
     return provenance(settings.inputs, selection) | search | {"seed": settings.seed}
 
 
-def _start(settings: MlSettings, rows: Distinct) -> tuple[Start | None, list[str]]:
+def _start(data: MlData, rows: Distinct) -> tuple[Start | None, list[str]]:
     from phloem.inference.ml.tree_starts import Start
 
-    if settings.tree is None:
+    if data.held is not None:
+        return held_start(data.held), []
+    file = data.settings.tree
+    if file is None:
         return None, []
-    trees = trees_to_fit(settings.tree)
-    with in_file(settings.tree):
+    trees = trees_to_fit(file)
+    with in_file(file):
         return Start(rows.taken_out(trees[0])), many_trees(len(trees))

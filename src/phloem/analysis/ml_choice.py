@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from phloem.analysis.ml_data import MlData
+from phloem.analysis.ml_held import held_data
 from phloem.analysis.ml_merge import merge_settings, merged
 from phloem.analysis.model_file import require_gamma_used, usual_model
 from phloem.errors import InputError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.merging import Merging
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
     from phloem.inference.ml.search_state import Told
+    from phloem.inference.ml.searched import Fit
     from phloem.inference.ml.tree_search import SearchSettings
     from phloem.inference.ml.tree_starts import Start
     from phloem.io.journal import Journal
@@ -52,20 +54,19 @@ def choose(
     from phloem.inference.ml.kept_fits import KeptFits
     from phloem.inference.ml.model_choice import choose_model
     from phloem.inference.ml.optimum import PartitionedOptimum
-    from phloem.inference.ml.tree_search import climbed_once
     from phloem.inference.ml.tree_starts import Start
 
     readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
     _require_obeyed(data, readers, settings)
     kept = KeptFits.read(journal)
     if not data.partitioned:
-        climb = data.constraint is None
-        if not climb:
+        climb = data.constraint is None and not start.held
+        if data.constraint is not None:
             start = _obeying(data, start, search)
         choice = choose_model(data.distinct[0], start, settings, search, readers[0], told, climb, kept)
         fit, text = choice.winner.fit, choice.winner.text
         origin = f"the tree on which the model was chosen, {'a climb from ' * climb}{choice.origin}"
-        there = Start(fit.tree, origin, fit.parameters)
+        there = Start(fit.tree, origin, fit.parameters, start.held)
         return Chosen({"": choice}, [text], [readers[0](text)], there, data)
     if all(part.model_text is not None for part in data.parts):
         raise InputError(
@@ -74,15 +75,15 @@ def choose(
             hint="Leave --model out, or the models out of the partition file.",
         )
     texts = [part.model_text or usual_model(part.alignment.alphabet.kind) for part in data.parts]
-    usual = data.searched([reader(text) for reader, text in zip(readers, texts)])
-    begun, merging, merge = climbed_once(usual, start, search), None, merge_settings(data.settings)
+    begun = _begun(data, [reader(text) for reader, text in zip(readers, texts)], start, search)
+    merging, merge = None, merge_settings(data.settings)
     tree, common_models = begun.tree, ", ".join(dict.fromkeys(texts))
     if merge is not None:
         assert isinstance(begun, PartitionedOptimum)
         data, merging = merged(data, begun, merge, told, kept.of("merging"))
         readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
         texts = [part.model_text or "" for part in data.parts]
-    common = Start(tree, f"{start.origin}, of all parts under {common_models}")
+    common = Start(tree, f"{start.origin}, of all parts under {common_models}", held=start.held)
     choices = {}
     for i, (part, alignment) in enumerate(zip(data.parts, data.distinct)):
         if part.model_text is None:
@@ -91,8 +92,17 @@ def choose(
                 choice = choose_model(alignment, common, settings, search, readers[i], told, False, own)
             choices[part.name], texts[i] = choice, choice.winner.text
     models = [reader(text) for reader, text in zip(readers, texts)]
-    origin = f"the tree on which models were chosen, a climb from {start.origin}"
-    return Chosen(choices, texts, models, Start(tree, origin), data, merging)
+    origin = f"the tree on which models were chosen, {'a climb from ' * (not start.held)}{start.origin}"
+    return Chosen(choices, texts, models, Start(tree, origin, held=start.held), data, merging)
+
+
+def _begun(data: MlData, models: Sequence[Model], start: Start, search: SearchSettings) -> Fit:
+    """All parts on the tree of a climb, or on the one that is held."""
+    from phloem.inference.ml.tree_search import climbed_once
+
+    if start.held:
+        return held_data(data, models).fit()[0]
+    return climbed_once(data.searched(models), start, search)
 
 
 def _require_obeyed(data: MlData, readers: Sequence[ModelReader], settings: ChoiceSettings) -> None:

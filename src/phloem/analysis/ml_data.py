@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.analysis.likelihood import plain
 from phloem.analysis.ml_constraint import read_constraint
+from phloem.analysis.ml_held import read_held
 from phloem.analysis.ml_settings import MlSettings
 from phloem.analysis.model_file import (
     holds_parts,
@@ -28,6 +29,7 @@ from phloem.tree.constraint import Constraint
 
 if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
+    from phloem.inference.ml.held import HeldTree
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.place import Device
     from phloem.inference.ml.searched import Searched
@@ -40,8 +42,10 @@ _SEVERAL = 20  # characters of which none is constant: hardly by chance
 class MlData:
     """parts: with all sequences; model_text is what --model or the partition file says, None where neither
     does. partitioned: whether a partition file names them. rows: which sequences are searched with, all
-    where a constraint may set equal ones apart, and where copies make characters informative. device: where
-    one alignment is searched. tips: column of a table → taxon → text, for Nextstrain."""
+    where a constraint or a tree that is held sets equal ones apart, and where copies make characters
+    informative. device: where
+    one alignment is searched. tips: column of a table → taxon → text, for Nextstrain. held: the tree that is
+    not searched."""
 
     settings: MlSettings
     parts: tuple[Part, ...]
@@ -51,6 +55,7 @@ class MlData:
     constraint: Constraint | None = None
     device: Device = "cpu"
     tips: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    held: HeldTree | None = None
 
     @property
     def alignment(self) -> Alignment:
@@ -128,7 +133,8 @@ def read_ml_data(settings: MlSettings) -> MlData:
     """Errors: InputError as reading; where less than three distinct sequences would be left; for options of
     parts where there are none."""
     data = _of_alignments(settings)
-    return replace(data, tips=settings.auspice_options.read(data.alignment.taxa))
+    taxa = data.alignment.taxa
+    return replace(data, tips=settings.auspice_options.read(taxa), held=read_held(settings, taxa))
 
 
 def _of_alignments(settings: MlSettings) -> MlData:
@@ -200,7 +206,8 @@ def _distinct(parts: Sequence[Part], settings: MlSettings) -> Distinct:
     alignments = [part.alignment for part in parts]
     texts = [model_string(p.model_text, p.name or None) for p in parts if p.model_text is not None]
     counted = any(leaves_uninformative(text) for text in texts)  # a copy is a taxon more that has a state
-    apart = counted or settings.keep_identical or settings.constraint is not None
+    held = settings.constraint is not None or settings.fixed_tree is not None
+    apart = counted or settings.keep_identical or held
     rows = distinct(*alignments, apart=apart)
     if rows.n_copies and len(rows.kept) < 3:
         kept = "1 is" if len(rows.kept) == 1 else f"{len(rows.kept)} are"

@@ -12,15 +12,18 @@ from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection, select_search
 
 
-def on_device(data: MlData) -> tuple[MlData, Selection]:
-    """The data, to be searched where settings.device says, and what was chosen and why. The forecast is about
-    the model given, where one is to be chosen about the usual one. Errors: select_search, and InputError
-    where nothing is searched."""
+def on_device(data: MlData) -> tuple[MlData, Selection | None]:
+    """The data, to be searched where settings.device says, and what was chosen and why; None where the tree
+    is held. The forecast is about the model given, where one is to be chosen about the usual one. Errors:
+    select_search, and InputError where nothing is searched."""
     settings, effort = data.settings, data.settings.effort
     if settings.device == "gpu" and not settings.searches:
         raise InputError(
             "--device gpu is about the search, and --model MF searches none", hint="Say --model auto."
         )
+
+    if data.held is not None:
+        return data, None
 
     def groups() -> list[list[Problem]]:
         return replace(data, device="gpu").searched(data.models()).groups

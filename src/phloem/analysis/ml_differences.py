@@ -183,7 +183,7 @@ def _not_here(settings: MlSettings) -> list[str]:
         "partitions", "part", "merge", "merge_percent", "linkage", "link", "fast", "thorough",
         "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "sampling", "genetic_code", "model_set",
         "rate_set", "frequency_set", "most_classes", "criterion", "partition_name", "constraint", "gamma",
-        "ancestral", "iqtree_files", "abayes", "auspice",
+        "ancestral", "iqtree_files", "abayes", "auspice", "fixed_tree", "lengths", "parametric_alrt", "lbp",
     )  # fmt: skip
     found = [name for name in others if getattr(settings, name) != getattr(usual, name)]
     numbers = {"starts": USUAL_EFFORT.starts, "patience": USUAL_EFFORT.patience}

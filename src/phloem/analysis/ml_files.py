@@ -21,6 +21,7 @@ from phloem.analysis.outputs import write_json
 from phloem.io.output_file import write_file
 from phloem.io.trees import write_trees
 from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -89,18 +90,25 @@ def _site_lines(likelihood: Likelihood, data: MlData) -> Iterable[str]:
     more = "\tomega\tpositive_selection" if classes else ""
     if not isinstance(likelihood, PartitionedLikelihood):
         yield f"site\tlog_likelihood\trate{more}"
-        by_site, rates = likelihood.site_log_likelihoods().tolist(), likelihood.site_rates().tolist()
+        rates = likelihood.site_rates().tolist()
         omegas = _omega_cells(classes, "", len(rates))
-        for k, (value, rate, omega) in enumerate(zip(by_site, rates, omegas), 1):
-            yield f"{k}\t{value:.10g}\t{rate:.6g}{omega}"
+        for k, (value, rate, omega) in enumerate(zip(_site_cells(likelihood), rates, omegas), 1):
+            yield f"{k}\t{value}\t{rate:.6g}{omega}"
         return
     yield f"part\tsite\tlog_likelihood\trate{more}"
-    of_part = likelihood.site_log_likelihoods()
     for part, own_rate in zip(data.parts, likelihood.partition_rates.tolist()):
-        rates = (likelihood.alone(part.name).site_rates() * own_rate).tolist()
+        alone = likelihood.alone(part.name)
+        rates = (alone.site_rates() * own_rate).tolist()
         columns, omegas = columns_of(part).tolist(), _omega_cells(classes, part.name, len(rates))
-        for k, value, rate, omega in zip(columns, of_part[part.name].tolist(), rates, omegas):
-            yield f"{part.name}\t{k}\t{value:.10g}\t{rate:.6g}{omega}"
+        for k, value, rate, omega in zip(columns, _site_cells(alone), rates, omegas):
+            yield f"{part.name}\t{k}\t{value}\t{rate:.6g}{omega}"
+
+
+def _site_cells(one: TreeLikelihood) -> list[str]:
+    """Log-likelihoods of sites; - where neighbours depend on each other (+AG), and none has its own."""
+    if one.model.along_sites is not None:
+        return ["-"] * one.alignment.n_sites
+    return [f"{value:.10g}" for value in one.site_log_likelihoods().tolist()]
 
 
 def _omega_cells(classes: dict[str, np.ndarray], part: str, n: int) -> list[str]:

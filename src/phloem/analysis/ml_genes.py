@@ -42,7 +42,7 @@ COLUMNS = (
 _FORM = 3
 _NOT_HERE = (
     "partitions", "part", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta",
-    "constraint", "ancestral", "iqtree_files", "auspice",
+    "constraint", "ancestral", "iqtree_files", "auspice", "fixed_tree", "lengths",
 )  # fmt: skip
 
 
@@ -165,7 +165,10 @@ def genes_of(settings: MlSettings) -> dict[str, str]:
     folder, usual = settings.alignment, MlSettings("")
     for name in _NOT_HERE:
         if getattr(settings, name) != getattr(usual, name):
-            raise InputError(f"--{name} is of one alignment, and --genes takes many", hint="Leave it out.")
+            raise InputError(
+                f"--{name.replace('_', '-')} is of one alignment, and --genes takes many",
+                hint="Leave it out.",
+            )
     if not settings.searches:
         raise InputError("--genes makes trees, and --model MF searches none", hint="Say --model auto.")
     if not os.path.isdir(folder):

@@ -220,9 +220,11 @@ def _log(result: MlResult) -> Iterator[str]:
             yield f"{number}. Initial log-likelihood: {start.first:.3f} ({start.origin})"
         for better in found.found:
             yield f"BETTER TREE FOUND at iteration {better.number}: {better.log_likelihood:.3f}"
-        yield f"TREE SEARCH COMPLETED AFTER {found.tries} ITERATIONS"
+        if result.held is None:
+            yield f"TREE SEARCH COMPLETED AFTER {found.tries} ITERATIONS"
         yield f"Optimal log-likelihood: {found.optimum.log_likelihood:.3f}"
         yield f"BEST SCORE FOUND : {found.optimum.log_likelihood:.3f}"
         yield f"Total tree length: {found.optimum.tree.lengths[:-1].sum():.3f}"
-        yield f"Total number of iterations: {found.tries}"
+        if result.held is None:
+            yield f"Total number of iterations: {found.tries}"
     yield f"Total wall-clock time used: {result.seconds:.3f} sec"

@@ -89,14 +89,15 @@ def merged(
         text = joined.model_text or usual_model(alignment.alphabet.kind)
         model = ModelReader(joined.alignment, own.gamma)(text)
         first = data.parts[members[0]].name
-        likelihood = TreeLikelihood(alignment, fit.part_trees[first], model, "cpu", threads=own.threads or 1)
+        tree, threads = fit.part_trees[first], own.threads or 1
+        likelihood = TreeLikelihood(alignment, tree, model, "cpu", threads=threads, multifurcations=True)
         starts = [fit.parameters[data.parts[i].name] for i in (members[0], members[-1])]
         return fit_group(likelihood, starts[: len(members)], lengths)
 
     kinds = [
         (part.alignment.alphabet, "") if part.model_text is None else (None, part.name) for part in data.parts
     ]
-    n_lengths, n_sites = 2 * len(data.rows.kept) - 3, sum(part.alignment.n_sites for part in data.parts)
+    n_lengths, n_sites = fit.tree.n_nodes - 1, sum(part.alignment.n_sites for part in data.parts)
     merger = Merger(kinds, fitted, lengths, n_lengths, n_sites, own.criterion, settings)
     found = merger.run()
     parts = tuple(joined_part([data.parts[i] for i in members]) for members in found.groups)

@@ -14,6 +14,7 @@ from phloem.analysis.likelihood import criteria_line, optimum_record
 from phloem.analysis.ml_adequacy import adequacy_lines
 from phloem.analysis.ml_constraint import constraint_lines
 from phloem.analysis.ml_effort import effort_line
+from phloem.analysis.ml_held import held_lines
 from phloem.analysis.ml_merge import merging_lines
 from phloem.analysis.ml_omegas import omega_lines
 from phloem.analysis.ml_settings import DRAWN
@@ -71,6 +72,21 @@ def _search_lines(result: MlResult) -> list[str]:
         criteria_line(optimum.aic, optimum.aicc, optimum.bic),
         f"tree length: {optimum.tree.lengths[:-1].sum():.6f} substitutions per site",
         "",
+        *_how_lines(result, found),
+        "",
+        result.drawing,
+        "",
+        *support_lines(result),
+        *omega_lines(found.likelihood),
+        "The tree is unrooted: where it is drawn from carries no information.",
+    ]
+
+
+def _how_lines(result: MlResult, found: SearchResult) -> list[str]:
+    """How the search went, or what tree was held."""
+    if result.selection is None:
+        return ["tree:", *(line for one in held_lines(result.held) for line in _wrapped(one))]
+    return [
         "search:",
         f"  {effort_line(result.settings.effort)}",
         *_wrapped(f"on the {result.selection.reason}"),
@@ -79,12 +95,6 @@ def _search_lines(result: MlResult) -> list[str]:
         f"  {found.tries} tries from elsewhere, {len(found.found)} led to a better tree",
         *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in found.found),
         *difficulty_lines(found),
-        "",
-        result.drawing,
-        "",
-        *support_lines(result),
-        *omega_lines(found.likelihood),
-        "The tree is unrooted: where it is drawn from carries no information.",
     ]
 
 
@@ -168,7 +178,9 @@ def support_lines(result: MlResult) -> list[str]:
     lines = [f"supports of {len(supports.branches)} inner branches{of} ({names} in PREFIX.tree):"]
     for name, column in zip(supports.names, supports.shares.T):
         high = int((column >= 0.95).sum())
-        lines.append(f"  {name:<10} mean {100 * column.mean():.1f} %, {high} of 95 % or more")
+        known = column[np.isfinite(column)]
+        mean = f"{100 * known.mean():.1f} %" if len(known) else "-"
+        lines.append(f"  {name:<10} mean {mean}, {high} of 95 % or more")
     if supports.replicates:
         lines.append(f"  {len(supports.replicates)} bootstrap replicates")
     return [*lines, ""]
@@ -193,7 +205,8 @@ def choice_lines(choice: ModelChoice, most: int = _LISTED) -> list[str]:
     by = choice.settings.criterion
     weights = choice.weights(by)
     head = f"{'model':<21}{'log L':>12}{'free':>5}{'AIC':>12}{'AICc':>12}{'BIC':>12}{'w':>6}"
-    lines = _wrapped(f"choice of model by {NAMES[by]}, all on the tree of a climb from {choice.origin}:", "")
+    tree = choice.origin if choice.held else f"the tree of a climb from {choice.origin}"
+    lines = _wrapped(f"choice of model by {NAMES[by]}, all on {tree}:", "")
     lines.append(head)
     for candidate, weight in zip(choice.candidates[:most], weights):
         lines.append(_row(candidate.text, candidate, weight))

@@ -67,7 +67,8 @@ class MlSettings(FitSettings):
 
     model: also of AUTOMATIC, the best by the criterion (inference/ml/model_choice.py), ONLY_CHOICE without a
     search. model_set, rate_set, frequency_set: separated by commas; with criterion and most_classes they say
-    what is chosen from. tree: a file with a tree to begin from. starts, radius, patience:
+    what is chosen from. tree: a file with a tree to begin from; fixed_tree: with one that is held, and
+    lengths: what becomes of its own (analysis/ml_held.py). starts, radius, patience:
     inference/ml/tree_search.py; fast, thorough: numbers for starts and patience (analysis/ml_effort.py).
     keep_identical: search with all sequences, equal ones too. picture: a file for the tree, .svg, .png or
     .pdf. outgroup: taxa between commas, beside which the tree is written and drawn. ancestral: write the
@@ -92,6 +93,8 @@ class MlSettings(FitSettings):
     merge: Literal["greedy", "relaxed"] | None = None
     merge_percent: float | None = None
     tree: str | None = None
+    fixed_tree: str | None = None
+    lengths: Literal["fitted", "scaled", "given"] | None = None
     starts: int | None = None
     radius: int = 5
     patience: int | None = None
@@ -100,6 +103,8 @@ class MlSettings(FitSettings):
     keep_identical: bool = False
     alrt: int = 0
     abayes: bool = False
+    parametric_alrt: bool = False
+    lbp: int = 0
     ufboot: int = 0
     bnni: bool = False
     bootstrap: int | str | None = None
@@ -139,7 +144,7 @@ class MlSettings(FitSettings):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        others = self.tree, self.constraint, self.auspice_options.table()
+        others = self.tree, self.fixed_tree, self.constraint, self.auspice_options.table()
         return [*super().inputs, *(file for file in others if file is not None)]
 
     @property
@@ -281,14 +286,21 @@ def support_settings(settings: MlSettings) -> SupportSettings:
     from phloem.inference.ml.branch_tests import SupportSettings
 
     wanted = SupportSettings(
-        settings.alrt, settings.ufboot, settings.bnni, settings.sampling, settings.abayes
+        settings.alrt,
+        settings.ufboot,
+        settings.bnni,
+        settings.sampling,
+        settings.abayes,
+        settings.parametric_alrt,
+        settings.lbp,
     )
     if not settings.searches and (wanted.any or settings.bootstrap):
         raise InputError("supports are of a tree, and --model MF searches none", hint=SEARCH)
     if settings.sampling != "site":
         require_choice("--sampling", settings.sampling, DRAWN)
-        if not (settings.alrt or settings.ufboot or settings.bootstrap):
-            raise InputError("--sampling is about replicates", hint="Add --ufboot 1000, or --bootstrap 100.")
+        if not (settings.alrt or settings.lbp or settings.ufboot or settings.bootstrap):
+            more = "" if settings.fixed_tree is not None else ", --ufboot 1000 or --bootstrap 100"
+            raise InputError("--sampling is about replicates", hint=f"Add --alrt 1000{more}.")
         if not settings.partitioned:
             raise InputError(
                 f"--sampling {settings.sampling} draws parts, and the data have none",
@@ -321,9 +333,9 @@ def checkpoint_of(
     from phloem.inference.ml.search_state import Checkpoint, SearchState
 
     others = (
-        "prefix", "threads", "redo", "alrt", "abayes", "ufboot", "bnni", "bootstrap", "picture", "engine",
-        "sprta", "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience", "device",
-        "auspice", "metadata", "metadata_column",
+        "prefix", "threads", "redo", "alrt", "parametric_alrt", "lbp", "abayes", "ufboot", "bnni",
+        "bootstrap", "picture", "engine", "sprta", "outgroup", "ancestral", "iqtree_files", "fast",
+        "thorough", "starts", "patience", "device", "auspice", "metadata", "metadata_column",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}

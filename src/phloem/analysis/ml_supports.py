@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.analysis.json_record import plain
 from phloem.inference.ml.identical import Distinct
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import sample_splits, split_members
@@ -18,7 +19,8 @@ BOOTSTRAP, TRANSFER = "bootstrap", "TBE"
 @dataclass(frozen=True, eq=False)
 class BranchSupports:
     """names: in the order of the labels of `tree`, whose inner nodes are labelled in percent. branches: node
-    numbers; shares (n, k), 0 to 1, of each. replicates: trees of the standard bootstrap."""
+    numbers; shares (n, k), 0 to 1, of each, NaN of a branch at a multifurcation, which has no three
+    resolutions. replicates: trees of the standard bootstrap."""
 
     names: tuple[str, ...]
     tree: Tree
@@ -37,7 +39,7 @@ class BranchSupports:
                 {
                     "taxa": [self.tree.taxa[i] for i in np.flatnonzero(inside)],
                     "length": float(self.tree.lengths[x]),
-                    **dict(zip(self.names, row.tolist())),
+                    **{name: plain(share) for name, share in zip(self.names, row)},
                 }
                 for x, inside, row in zip(self.branches, members, self.shares)
             ],
@@ -60,7 +62,7 @@ def supports_of(
     if not by_split and replicates is None:
         return None
     splits = sample_splits(sample_of_trees([tree]))[0][branches]
-    columns = {name: [shares[s.tobytes()] for s in splits] for name, shares in by_split.items()}
+    columns = {name: [shares.get(s.tobytes(), np.nan) for s in splits] for name, shares in by_split.items()}
     places: list[str | None] = [None] * tree.n_nodes
     for k, x in enumerate(branches.tolist()):
         places[x] = str(k)
@@ -76,6 +78,10 @@ def supports_of(
     shares = np.array(list(columns.values())).T.reshape(len(branches), len(columns))
     labels: list[str | None] = [None] * whole.n_nodes
     for k, row in enumerate(shares):
-        labels[at[k]] = "/".join(f"{100 * share:.1f}".removesuffix(".0") for share in row)
+        labels[at[k]] = "/".join(map(_percent, row)) if np.isfinite(row).any() else None
     labelled = replace(whole, labels=tuple(labels))
     return BranchSupports(tuple(columns), labelled, nodes, shares, trees)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".removesuffix(".0") if np.isfinite(share) else "-"

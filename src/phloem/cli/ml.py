@@ -10,6 +10,7 @@ import typer
 from phloem.cli.auspice_options import takes_auspice
 from phloem.cli.data_options import LINK, LINKAGE, takes_data
 from phloem.cli.streams import message_console, report_console, require_stdout, told_by
+from phloem.cli.support_options import takes_supports
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
@@ -41,6 +42,14 @@ _MERGE = typer.Option(
 _TREE = typer.Option(
     None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
 )
+_FIXED_TREE = typer.Option(
+    None,
+    "--fixed-tree",
+    help="Newick or NEXUS tree that is held: no search, all else. Multifurcations stay.",
+)
+_LENGTHS = typer.Option(
+    None, help="With --fixed-tree: its lengths fitted (usual), scaled by one factor, or as given."
+)
 _PATIENCE = typer.Option(None, help="Tries in a row without a better tree that end a search; 10.")
 _STARTS = typer.Option(
     None,
@@ -59,10 +68,6 @@ _DEVICE = typer.Option(
 )
 _SPRTA = typer.Option(
     False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
-)
-_BNNI = typer.Option(False, "--bnni", help="With --ufboot: climb with every replicate's own weights.")
-_SAMPLING = typer.Option(
-    "site", help="Replicates of parts: of sites in each, of whole parts, or of parts and their sites."
 )
 _OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the tree is written and drawn.")
 _ANCESTRAL = typer.Option(
@@ -87,9 +92,11 @@ _MERGE_PERCENT = typer.Option(
 
 @takes_data(partitions=True)
 @takes_auspice
+@takes_supports
 def ml(
     data: dict[str, Any],
     nextstrain: dict[str, Any],
+    supports: dict[str, Any],
     model: str | None = _MODEL,
     model_set: str | None = typer.Option(
         None, help="With --model auto: families to choose from, such as HKY,GTR or LG,WAG,LG4X,C20."
@@ -104,6 +111,8 @@ def ml(
     merge: Literal["greedy", "relaxed"] | None = _MERGE,
     merge_percent: float | None = _MERGE_PERCENT,
     tree: str | None = _TREE,
+    fixed_tree: str | None = _FIXED_TREE,
+    lengths: Literal["fitted", "scaled", "given"] | None = _LENGTHS,
     constraint: str | None = _CONSTRAINT,
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
@@ -112,14 +121,6 @@ def ml(
     keep_identical: bool = typer.Option(
         False, "--keep-identical", help="Search with all of several equal sequences, not with one."
     ),
-    alrt: int = typer.Option(0, help="Replicates of SH-aLRT, such as 1000."),
-    abayes: bool = typer.Option(False, "--abayes", help="Approximate Bayes supports: without replicates."),
-    ufboot: int = typer.Option(0, help="Replicates of the ultrafast bootstrap, 1000 or more."),
-    bnni: bool = _BNNI,
-    bootstrap: str | None = typer.Option(
-        None, help="Replicates of the standard bootstrap (with TBE), or auto: until they agree."
-    ),
-    sampling: Literal["site", "gene", "genesite"] = _SAMPLING,
     starts: int | None = _STARTS,
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
     patience: int | None = _PATIENCE,
@@ -157,7 +158,7 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     from phloem.analysis.progress import ProgressFile
 
     require_stdout()
-    options |= options.pop("nextstrain")
+    options |= options.pop("nextstrain") | options.pop("supports")
     options["metadata_column"] = tuple(options["metadata_column"] or ())
     messages, settings = message_console(live=True), MlSettings(**options)
     inputs = list(genes_of(settings).values()) if genes else settings.inputs
@@ -240,6 +241,7 @@ def _show(result: MlResult) -> None:
 
     from phloem.analysis.likelihood import criteria_line
     from phloem.analysis.ml_constraint import constraint_lines
+    from phloem.analysis.ml_held import held_lines
     from phloem.analysis.ml_report import (
         all_choice_lines,
         difficulty_lines,
@@ -270,10 +272,12 @@ def _show(result: MlResult) -> None:
             console.print(f"{result.rows.copies} kept out of the search and put back")
         for line in [*constraint_lines(result.constraint), *start_lines(found)]:
             console.print(Text(line.removeprefix("  ")))
-        better = len(found.found)
-        if result.selection.engine == "gpu":
-            console.print(Text(f"searched on the {result.selection.reason}"))
-        console.print(f"{found.tries} tries from elsewhere, {better} led to a better tree")
+        for line in held_lines(result.held):
+            console.print(Text(line))
+        if result.selection is not None:
+            if result.selection.engine == "gpu":
+                console.print(Text(f"searched on the {result.selection.reason}"))
+            console.print(f"{found.tries} tries from elsewhere, {len(found.found)} led to a better tree")
         for line in difficulty_lines(found):
             console.print(Text(line.removeprefix("  ")))
     for line in support_lines(result):

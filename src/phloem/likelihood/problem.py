@@ -137,7 +137,7 @@ def refuse_along_sites(model: Model, what: str) -> None:
     if model.along_sites is not None:
         raise ModelError(
             f"{what} takes sites as independent; under {model.name} the rates of neighbours are correlated",
-            hint="Write +G in place of +AG; phloem likelihood (--optimize too), mcmc and simulate know +AG.",
+            hint="Write +G in place of +AG; phloem ml --fixed-tree, likelihood, mcmc and simulate know +AG.",
         )
 
 

@@ -81,6 +81,7 @@ _ML = (
     ),
     q.whole("radius", "Radius", "Nodes that a subtree is moved at most.", 5, True),
     replace(q.TREE, label="Tree to begin from", further=True),
+    q.FIXED_TREE,
     q.PARTITIONS,
     q.PARTITION_NAME,
     q.LINKAGE,

@@ -144,6 +144,15 @@ SITES = Question(
     further=True,
 )
 TREE = Question("tree", "Tree", "None: BIONJ of the alignment.", "file", "", suits="tree")
+FIXED_TREE = Question(
+    "fixed-tree",
+    "Tree that is held",
+    "No search: lengths, model and supports on this tree. None: search.",
+    "file",
+    "",
+    further=True,
+    suits="tree",
+)
 PARTITIONS = Question(
     "partitions",
     "Partition file",

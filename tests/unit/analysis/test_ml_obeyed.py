@@ -25,6 +25,7 @@ ROWS = {
 MF = {"model": "MF", "model_set": "HKY,JC", "rate_set": "E,G4"}
 AUTO = MF | {"model": "auto"}
 PARTS = {"partitions": "two.txt", "model": "HKY"}
+HELD = {"model": "HKY+G4", "fixed_tree": "t.nwk"}
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def folder(tmp_path, monkeypatch):
     Path("two.txt").write_text("DNA, one = 1-10\nDNA, two = 11-20\n")
     Path("named.txt").write_text("JC, one = 1-10\nHKY, two = 11-20\n")
     Path("t.nwk").write_text("(a:.1,(b:.1,f:.1):.1,(c:.1,(d:.1,(e:.1,g:.1):.1):.1):.1);\n")
+    Path("tips.tsv").write_text("name\tplace\na\tx\nb\ty\n")
     Path("groups.nwk").write_text("((a,e),b,c,d);\n")
     return tmp_path
 
@@ -125,6 +127,8 @@ OTHERS = {
     "picture": "x.svg", "gamma": "median", "sampling": "gene",
     "genetic_code": 2, "stop_codons": "mask", "block": "1", "phylip_layout": "sequential",
     "partition_name": "x", "unassigned_sites": "drop",
+    "fixed_tree": "t.nwk", "lengths": "given", "parametric_alrt": True, "lbp": 100,
+    "auspice": True, "metadata": "tips.tsv", "metadata_column": ("place",),
 }  # fmt: skip
 FREE = {
     "part",
@@ -148,14 +152,16 @@ def outcome(given: dict) -> object:
     record = json.loads(Path("o.json").read_text())
     for name in ("settings", "provenance", "seconds", "effort"):
         record.pop(name)
-    written = {name for name in ("x.svg", "o.state", "o.iqtree") if Path(name).exists()}
+    written = {name for name in ("x.svg", "o.state", "o.iqtree", "o.auspice.json") if Path(name).exists()}
     for name in written:
         Path(name).unlink()
     return record | {"written": written}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("context", [{"model": "HKY"}, {"model": "HKY+G4", "ufboot": 1000}, MF, AUTO, PARTS])
+@pytest.mark.parametrize(
+    "context", [{"model": "HKY"}, {"model": "HKY+G4", "ufboot": 1000}, MF, AUTO, PARTS, HELD, HELD | AUTO]
+)
 def test_every_option_changes_what_is_written_or_is_refused(folder, context):
     assert {field for field in MlSettings.__dataclass_fields__} == {*OTHERS, *FREE}
     usual, idle = outcome(context), []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.special import erfc
 
 from phloem.errors import InputError
 from phloem.inference.ml.constrained_messages import Messages, unconstrained
@@ -16,7 +17,7 @@ from phloem.tree.half_edges import HalfEdges, branch_splits
 # What a replicate is drawn of: sites of every part; whole parts; parts, and in every one drawn its sites.
 Sampling = Literal["site", "gene", "genesite"]
 
-ALRT, ABAYES, UFBOOT = "SH-aLRT", "aBayes", "UFBoot"
+ALRT, PARAMETRIC, LOCAL, ABAYES, UFBOOT = "SH-aLRT", "aLRT", "LBP", "aBayes", "UFBoot"
 _ALRT_STREAM, _UFBOOT_STREAM = 1, 2  # of random numbers
 _AT_A_TIME = 64  # branches, whose resolutions' sites are held together
 
@@ -59,6 +60,24 @@ def sh_alrt(values: np.ndarray, sites: np.ndarray, counts: np.ndarray) -> np.nda
     return result
 
 
+def parametric_alrt(values: np.ndarray) -> np.ndarray:
+    """(n,) 1 less the P-value of the likelihood ratio test that a branch has no length (Anisimova and Gascuel
+    2006, Syst. Biol. 55:539): twice what the tree's own resolution is ahead of the next one, under half χ² of
+    one degree of freedom and half of none, times three as there are three resolutions (Bonferroni).
+
+    values (n, 3): log-likelihoods of the resolutions around each branch, the tree's own first.
+    """
+    ahead = np.maximum(values[:, 0] - values[:, 1:].max(1), 0.0)
+    return np.maximum(1.0 - 3.0 * 0.5 * erfc(np.sqrt(ahead)), 0.0)  # P(χ² > 2a) = erfc(√a)
+
+
+def local_bootstrap(sites: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(n,) share of replicates in which the tree's own one of three resolutions is ahead of both others
+    (Adachi and Hasegawa 1996, MOLPHY 2.3). sites (n, 3, P): by pattern, own first; counts: (R, P)."""
+    sums = [counts @ by_pattern.T for by_pattern in sites]
+    return np.array([np.mean(one[:, 0] > one[:, 1:].max(1)) for one in sums])
+
+
 def a_bayes(values: np.ndarray) -> np.ndarray:
     """(n,) approximate Bayes supports (Anisimova et al. 2011, Syst. Biol. 60:685): the probability of the
     tree's own one of three resolutions around a branch, each as probable before and at its best lengths.
@@ -70,18 +89,27 @@ def a_bayes(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SupportSettings:
-    """alrt, ufboot: replicates, 0 for none. bnni: climb from every tree of the ultrafast bootstrap with the
-    replicate's own weights. sampling: of the replicates. abayes: whether wanted."""
+    """alrt, lbp, ufboot: replicates, 0 for none. bnni: climb from every tree of the ultrafast bootstrap with
+    the replicate's own weights. sampling: of the replicates. abayes, parametric_alrt: whether wanted."""
 
     alrt: int = 0
     ufboot: int = 0
     bnni: bool = False
     sampling: Sampling = "site"
     abayes: bool = False
+    parametric_alrt: bool = False
+    lbp: int = 0
 
     @property
     def any(self) -> bool:
-        return bool(self.alrt or self.abayes or self.ufboot)
+        return bool(self.local or self.ufboot)
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """Names of those that compare the three resolutions around a branch, in the order of the labels."""
+        names = ALRT, PARAMETRIC, LOCAL, ABAYES
+        wanted = self.alrt, self.parametric_alrt, self.lbp, self.abayes
+        return tuple(name for name, asked in zip(names, wanted) if asked)
 
     def __post_init__(self) -> None:
         if self.ufboot and self.ufboot < 1000:
@@ -89,8 +117,10 @@ class SupportSettings:
                 f"{self.ufboot} replicates of the ultrafast bootstrap",
                 hint="Give 1000 or more: they are cheap.",
             )
-        if self.alrt and self.alrt < 100:
-            raise InputError(f"{self.alrt} replicates of SH-aLRT", hint="Give 100 or more: they are cheap.")
+        for name, replicates in ((ALRT, self.alrt), (LOCAL, self.lbp)):
+            if replicates and replicates < 100:
+                hint = "Give 100 or more: they are cheap."
+                raise InputError(f"{replicates} replicates of {name}", hint=hint)
         if self.bnni and not self.ufboot:
             raise InputError("--bnni is about the ultrafast bootstrap", hint="Add --ufboot 1000.")
 
@@ -102,36 +132,57 @@ def branch_supports(
     settings: SupportSettings,
     seed: int,
     radius: int,
+    only: Collection[bytes] | None = None,
 ) -> dict[str, dict[bytes, float]]:
-    """By name of the support, in the order of ALRT, ABAYES and UFBOOT, its share by split
+    """By name of the support, in the order of the labels (SupportSettings.local, UFBOOT), its share by split
     (half_edges.branch_splits); UFBOOT's also of splits that only replicates have.
 
-    messages: have the model; SH-aLRT and aBayes compare with all neighbours, UFBoot's trees obey a constraint
-    that they have. weights: of the data, part by part. hilltops: the tree that is supported first.
+    messages: have the model; all but UFBoot compare with all neighbours, UFBoot's trees obey a constraint
+    that they have. weights: of the data, part by part. hilltops: the tree that is supported first. only:
+    splits of the inner branches that are to be supported; None for all.
     """
-    result: dict[str, dict[bytes, float]] = {}
-    (back, lengths), n_tips = hilltops[0], hilltops[0].n_tips
-    order, splits = branch_splits(back)
-    if settings.alrt or settings.abayes:
-        drawn = None
-        if settings.alrt:
-            drawn = resampled_weights(weights, settings.alrt, seed, _ALRT_STREAM, settings.sampling)
-        messages.fill(back, lengths, order)
-        inner = np.flatnonzero((order >= n_tips) & (back[order] >= n_tips))
-        result |= {name: {} for name, wanted in ((ALRT, settings.alrt), (ABAYES, settings.abayes)) if wanted}
-        for first in range(0, len(inner), _AT_A_TIME):
-            part = inner[first : first + _AT_A_TIME]
-            keys = [splits[k].tobytes() for k in part]
-            found = unconstrained(messages).resolutions(back, lengths, order[part])
-            if drawn is not None:
-                result[ALRT] |= dict(zip(keys, sh_alrt(found.values, found.sites, drawn).tolist()))
-            if settings.abayes:
-                result[ABAYES] |= dict(zip(keys, a_bayes(found.values).tolist()))
+    result = _local_supports(messages, weights, hilltops[0], settings, seed, only) if settings.local else {}
     if settings.ufboot:
         counts = resampled_weights(weights, settings.ufboot, seed, _UFBOOT_STREAM, settings.sampling)
         rng = np.random.default_rng([seed, _UFBOOT_STREAM, 1])
         replicates = ultrafast(messages, hilltops, counts, rng, radius)
         if settings.bnni:
             replicates = climb_each(messages, replicates, counts, np.concatenate(weights))
+        splits = branch_splits(hilltops[0].back)[1]
         result[UFBOOT] = dict.fromkeys((split.tobytes() for split in splits), 0.0) | replicates.frequencies()
+    return result
+
+
+def _local_supports(
+    messages: Messages,
+    weights: Sequence[np.ndarray],
+    tree: HalfEdges,
+    settings: SupportSettings,
+    seed: int,
+    only: Collection[bytes] | None,
+) -> dict[str, dict[bytes, float]]:
+    """Those of the three resolutions around every branch, each with the five lengths around fitted."""
+    (back, lengths), n_tips = tree, tree.n_tips
+    order, splits = branch_splits(back)
+    drawn = {
+        name: resampled_weights(weights, n, seed, _ALRT_STREAM, settings.sampling)
+        for name, n in ((ALRT, settings.alrt), (LOCAL, settings.lbp))
+        if n
+    }
+    messages.fill(back, lengths, order)
+    inner = np.flatnonzero((order >= n_tips) & (back[order] >= n_tips))
+    inner = np.array([k for k in inner if only is None or splits[k].tobytes() in only], np.int64)
+    result: dict[str, dict[bytes, float]] = {name: {} for name in settings.local}
+    for first in range(0, len(inner), _AT_A_TIME):
+        part = inner[first : first + _AT_A_TIME]
+        keys = [splits[k].tobytes() for k in part]
+        found = unconstrained(messages).resolutions(back, lengths, order[part])
+        shares = {
+            ALRT: lambda f: sh_alrt(f.values, f.sites, drawn[ALRT]),
+            PARAMETRIC: lambda f: parametric_alrt(f.values),
+            LOCAL: lambda f: local_bootstrap(f.sites, drawn[LOCAL]),
+            ABAYES: lambda f: a_bayes(f.values),
+        }
+        for name in settings.local:
+            result[name] |= dict(zip(keys, shares[name](found).tolist()))
     return result

@@ -27,10 +27,12 @@ from phloem.inference.ml.searched import OneAlignment, refuse
 from phloem.inference.ml.starts import Start, one_class_more, restarts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start as TreeStart
+from phloem.inference.ml.tree_starts import with_lengths
 from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.site_rates import gamma_rates
+from phloem.tree.tree import Tree
 
 Criterion = Literal["bic", "aicc", "aic"]
 CRITERIA: tuple[Criterion, ...] = ("bic", "aicc", "aic")
@@ -90,7 +92,7 @@ class Skipped(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class ModelChoice:
     """candidates: by the criterion, best first. log_likelihood of each is on one topology, that of the
-    winner's tree. n_taxa, n_sites: of the data."""
+    winner's tree. n_taxa, n_sites: of the data. held: whether the tree was given to be held."""
 
     candidates: tuple[Candidate, ...]
     skipped: tuple[Skipped, ...]
@@ -98,6 +100,7 @@ class ModelChoice:
     origin: str
     n_taxa: int
     n_sites: int
+    held: bool = False
 
     @property
     def winner(self) -> Candidate:
@@ -182,7 +185,7 @@ class _Choice:
 
     def run(self, start: TreeStart, told: Told) -> ModelChoice:
         settings = self.settings
-        self._require_defined(2 * self.alignment.n_taxa - 3)
+        self._require_defined(start.tree.n_nodes - 1 if start.held else 2 * self.alignment.n_taxa - 3)
         rates = rates_of(settings)
         tried = bases_of(self.alignment.alphabet, settings)
         require_used(tried, settings)
@@ -203,11 +206,15 @@ class _Choice:
         ordered = sorted(self.found.values(), key=lambda c: c.by(settings.criterion))
         skipped = tuple(s for s in self.skipped.values() if s.text not in self.found)
         data = self.alignment
-        return ModelChoice(tuple(ordered), skipped, settings, start.origin, data.n_taxa, data.n_sites)
+        numbers = data.n_taxa, data.n_sites
+        return ModelChoice(tuple(ordered), skipped, settings, start.origin, *numbers, start.held)
 
     def _first(self, model: Model, start: TreeStart) -> OptimizeResult:
         """The tree on which all others are fitted."""
         one = OneAlignment(self.alignment, model)
+        if start.held:
+            at_start = self._at(with_lengths(start.tree), model, model.start_values())
+            return refine(at_start, restarts(model.free), 1e-2, _FEW_STEPS)
         if self.climb:
             fit = climbed_once(one, start, self.search)
         else:
@@ -295,9 +302,8 @@ class _Choice:
     def _fitted(self, base: Base, rates: str) -> OptimizeResult:
         text = base.text + rates
         model, near = self.reader(text), self._neighbour(base, rates)
-        likelihood = TreeLikelihood(self.alignment, near.tree, model, "cpu", threads=self.search.threads or 1)
         inherited = _inherited(model, self.reader(near.model_text), near.parameters)
-        likelihood.set(parameters=model.start_values() | inherited)
+        likelihood = self._at(near.tree, model, model.start_values() | inherited)
         starts = self._starts(model, base, inherited)
         if len(starts) > 1:
             refine(likelihood, starts, np.inf, _FEW_STEPS, _GLANCE)
@@ -344,10 +350,15 @@ class _Choice:
                 self._keep(c.base, c.rates, ended)
 
     def _ended(self, one: Candidate) -> OptimizeResult:
-        model, threads = self.reader(one.text), self.search.threads or 1
-        likelihood = TreeLikelihood(self.alignment, one.fit.tree, model, "cpu", threads=threads)
-        likelihood.set(parameters=one.fit.parameters)
+        likelihood = self._at(one.fit.tree, self.reader(one.text), one.fit.parameters)
         return refine(likelihood, tolerance=1e-2)
+
+    def _at(self, tree: Tree, model: Model, values: Start) -> TreeLikelihood:
+        """With multifurcations, which only a tree that is held has."""
+        threads = self.search.threads or 1
+        found = TreeLikelihood(self.alignment, tree, model, "cpu", threads=threads, multifurcations=True)
+        found.set(parameters=values)
+        return found
 
 
 def _suffix(name: str) -> str:

@@ -360,7 +360,7 @@ def _settle(search: _Search, runs: list[Run]) -> dict:
     likelihood, best = search.likelihood, _best(runs)
     slope = search.projected_slope(best.vector)
     likelihood.place(search.parameterisation, search.natural(best.vector))
-    _order_free_rates(likelihood)
+    in_order(likelihood)
     value, n_free = likelihood.log_likelihood(), free_numbers(likelihood, search.parameterisation)
     n_sites = sum(part.n_sites for part in likelihood.part_models)
     return {
@@ -374,7 +374,7 @@ def _settle(search: _Search, runs: list[Run]) -> dict:
     }
 
 
-def _order_free_rates(likelihood: BlockLikelihood) -> None:
+def in_order(likelihood: BlockLikelihood) -> None:
     """Free rates as they act, with weighted mean 1, in ascending order unless each has its own process."""
     if isinstance(likelihood, TreeLikelihood):
         likelihood.set(parameters=_mean_rate_one(likelihood.parameters, likelihood.model.fused))

@@ -35,7 +35,8 @@ class SearchSettings:
 class SearchResult:
     """optimum: the best tree found, every length and parameter fitted; likelihood: stands there. starts: the
     searches, the first of the tree given. tries: climbs from elsewhere; found: those that led to a better
-    tree of their search. difficulty: None of too few climbs. supports: branch_tests.branch_supports."""
+    tree of their search. difficulty: None of too few climbs. supports: branch_tests.branch_supports. Of
+    a tree that is held (held.fit_held) there are no starts, and no tries."""
 
     optimum: Fit
     likelihood: Likelihood

@@ -344,8 +344,9 @@ def refuse(model: Model) -> None:
         )
     if not root_is_free(model):
         raise ModelError(
-            f"{model.name} is not reversible, and the search moves subtrees on unrooted trees",
-            hint="Search under a reversible model, such as GTR+FO+G4.",
+            f"{model.name} is not reversible, and phloem ml has unrooted trees",
+            hint="Take a reversible model, such as GTR+FO+G4; on a rooted tree phloem likelihood --optimize "
+            "--tree fits this one.",
         )
 
 

@@ -24,11 +24,13 @@ _REJECTED = 1.6449  # standard errors; one-sided 5 % of a normal
 @dataclass(frozen=True, eq=False)
 class Start:
     """A tree to begin from and how it came about; a file's tree may lack lengths. values: of the model's
-    parameters, near their optimum; without them those are sought from all their starts."""
+    parameters, near their optimum; without them those are sought from all their starts. held: whether its
+    topology, multifurcations too, is the one that is asked about."""
 
     tree: Tree
     origin: str = "the tree given"
     values: Mapping[str, ParameterValue] | None = None
+    held: bool = False
 
 
 def bionj_start(alignment: Alignment) -> Start:
