@@ -119,12 +119,20 @@ def test_what_chains_carry_along_is_compared(three, monkeypatch):
         estimate(*three)
 
 
+AGED = (
+    Clade("old", tuple("abcd"), together=True, age=LogNormal(0.5, 1.0), offset=2.2),
+    Clade("root", slopes.TAXA, age=Uniform(3.0, 40.0)),
+)
+OF_SLOPES = [(clock, ()) for clock in ("strict", "ucln", "ucln-by-dates", "white-noise", "autocorrelated")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("clock", ["strict", "ucln", "ucln-by-dates"])
-def test_slopes_of_trajectories(clock, monkeypatch):
-    """As test_slopes has it, at a power between: of likelihood, prior and working distribution."""
+@pytest.mark.parametrize(("clock", "clades"), [*OF_SLOPES, ("ucln", AGED)])
+def test_slopes_of_trajectories(clock, clades, monkeypatch):
+    """As test_slopes has it, at a power between: of likelihood, prior and working distribution, within limits
+    of ages too."""
     name, move = clock.removesuffix("-by-dates"), "hamilton_dates" if clock.endswith("dates") else "hamilton"
-    monkeypatch.setattr(slopes, "CLADES", ())
+    monkeypatch.setattr(slopes, "CLADES", clades)
     monkeypatch.setattr(slopes, "refresh", refresh)
     free = slopes.run_of(name, "constant", move)
     data, model = observations(slopes.alignment_of("dna")), free.model

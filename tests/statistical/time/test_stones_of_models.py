@@ -14,14 +14,19 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.density import autocorrelated_clock, clocks
 from phloem.density.local_clocks import Branches
+from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.tree_prior import Genealogy
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.structure import structure_of_parts
 from phloem.inference.mcmc.working_fit import log_rooted
 from phloem.inference.time import working_fit
-from phloem.inference.time.settings import Clade
+from phloem.inference.time.settings import Clade, TreeModel
+from phloem.inference.time.structure import time_model
 from phloem.inference.time.working_fit import Topologies, log_mass
+from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.dated import dated_tree
 from statistical.time.test_exact import histories
 from statistical.time.test_generalised_stones import SETTINGS, case, estimate, working_of
@@ -118,6 +123,15 @@ def test_priors_that_add_up_have_constant_1(name, clock, tips, priors, more):
     assert abs(found.log) < 4 * found.error
 
 
+@pytest.mark.slow
+def test_a_skyride_lacks_its_weights():
+    """Of three taxa there is one, 2 t_root / (t_root - 0): what is left out is its root."""
+    priors = {"clock_rate": 1.0, "precision": 1.0} | LEVEL
+    data, model = case("strict", nothing_observed(3), TIPS, priors, prior="skyride")
+    found = of_prior(data, model)
+    assert 0.0 < found.error < 0.1 and abs(found.log + 0.5 * np.log(2.0)) < 4 * found.error
+
+
 def test_growth_that_lets_lines_meet_has_constant_1():
     """Where it is above 0; only sampling tells, since it need not be."""
     priors = {"clock_rate": 1.0, "pop_size": LogNormal(1.0, 0.5), "growth_rate": Normal(2.0, 0.2)}
@@ -207,6 +221,21 @@ def test_local_clocks_have_a_constant():
     data, model = case("local", nothing_observed(3), np.zeros(3), priors, clades=own)
     found = of_prior(data, model)
     assert 0.0 < found.error < 0.1 and abs(found.log - np.log(1 / 3)) < 4 * found.error
+
+
+@pytest.mark.slow
+def test_parts_with_clocks_of_their_own():
+    """Two, whose branches vary on their own."""
+    alignment = nothing_observed(6)
+    site_model = model_for_alignment("JC", alignment, "median")
+    parts = [PartModel(name, site_model, alignment.n_sites) for name in "ab"]
+    structure = structure_of_parts(parts, Linkage("unlinked"))
+    priors = {"clock_rate": LogNormal(-3.0, 0.5), "pop_size": LogNormal(1.0, 0.5)}
+    bounds = np.stack([SIX, SIX], axis=1)
+    model = time_model(structure, TreeModel("ucln", priors=priors), alignment.taxa, bounds, float("nan"))
+    assert model.n_clocks == 2 and log_mass(model) == 0.0
+    found = of_prior([observations(alignment)] * 2, model)
+    assert 0.0 < found.error < 0.2 and abs(found.log) < 4 * found.error
 
 
 def test_vague_walks_have_no_known_constant():
