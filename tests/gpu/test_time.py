@@ -235,10 +235,9 @@ def test_coupled_chains_on_a_device(tmp_path):
     assert np.array_equal(coupled_advanced(resumed, 20).samples.numbers, whole.samples.numbers)
 
 
-@pytest.mark.parametrize(("clock", "prior"), [("strict", "constant"), ("white-noise", "exponential")])
-def test_stones_from_a_working_distribution_on_a_device(clock, prior, tmp_path):
+def test_stones_from_a_working_distribution_on_a_device(tmp_path):
     """The CPU's walk through all stones, trajectories among its moves; resumed, bit for bit."""
-    _, model, observed = parts_case([("HKY+FO+G4", "dna")], Linkage(), tmp_path, clock, prior)
+    _, model, observed = parts_case([("HKY+FO+G4", "dna")], Linkage(), tmp_path, "strict", "constant")
     moves = {name: 1.0 for name in ("hamilton", "narrow_exchange", "wilson_balding", "pop_size_multiplier")}
     usual = replace(SETTINGS, move_weights=moves)
     drawn = advanced(new_run(0, observed, model, replace(usual, sample_every=2)), 400).samples
