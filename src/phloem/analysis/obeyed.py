@@ -108,6 +108,13 @@ def require_time_obeyed(
         [
             *_of_posterior(chains.stones, [*changed, *of_trees]),
             _of_stones(settings.stones_from, chains.stones),
+            Unused(
+                "prior-constant",
+                settings.prior_constant is not None
+                and not (settings.stones_from is not None and chains.use_data),
+                "marginal likelihoods by stones from a working distribution",
+                "Add --stones-from, without --prior-only, or leave it out.",
+            ),
             _of_agreement(changed, chains.n_runs),
             *_of_characters(settings, kinds, models),
             Unused(

@@ -23,10 +23,22 @@ from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_li
 from phloem.io.output_file import write_file
 
 
+@dataclass(frozen=True)
+class PriorConstant:
+    """log: of what a prior adds up to, estimated; error: its standard error. file: of the record that says
+    so."""
+
+    log: float
+    error: float
+    file: str
+
+
 @dataclass(frozen=True, eq=False)
 class StonesResult:
-    """marginal: the estimate. prefix: of its files, name → what it holds. told: what else its record says:
-    model, data, settings. speed: chain-generations a second."""
+    """marginal: the estimate: of the marginal likelihood, of the prior's constant (of_prior), or, where the
+    prior has one that is not 1, of both multiplied, constant being that of the prior. prefix: of its files,
+    name → what it holds. told: what else its record says: model, data, settings. speed: chain-generations a
+    second."""
 
     marginal: MarginalLikelihood
     prefix: str
@@ -35,16 +47,35 @@ class StonesResult:
     speed: float
     resumed_at: int | None
     files: dict[str, str]
+    constant: PriorConstant | None = None
+    of_prior: bool = False
+
+    @property
+    def log(self) -> float:
+        """Of the marginal likelihood, or of the prior's constant."""
+        return self.marginal.log - (self.constant.log if self.constant else 0.0)
+
+    @property
+    def error(self) -> float:
+        """Standard error of log."""
+        return math.hypot(self.marginal.error, self.constant.error if self.constant else 0.0)
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries."""
         m = self.marginal
+        name = "log_prior_constant" if self.of_prior else "log_marginal_likelihood"
+        found: dict[str, object] = {name: self.log, "standard_error": self.error}
+        if self.constant is not None:
+            found |= {
+                "log_of_likelihood_and_prior": m.log,
+                "log_of_likelihood_and_prior_standard_error": m.error,
+                "prior_constant": asdict(self.constant),
+            }
         return {
             "finished": True,
             **self.told,
-            "log_marginal_likelihood": m.log,
-            "standard_error": m.error,
-            "log_marginal_likelihood_of_runs": list(m.per_run),
+            **found,
+            f"{name}_of_runs": [x - m.log + self.log for x in m.per_run],
             "stones": [asdict(stone) for stone in m.stones],
             "seconds": self.seconds,
             "chain_generations_per_second": self.speed,
@@ -60,11 +91,15 @@ def finish_stones(
     told: Mapping[str, Any],
     took: tuple[float, int, int | None],
     files: dict[str, str],
+    constant: PriorConstant | None = None,
+    of_prior: bool = False,
 ) -> StonesResult:
-    """Estimate, and write table and record. took: seconds, chain-generations, where it was resumed."""
+    """Estimate, and write table and record. took: seconds, chain-generations, where it was resumed; constant,
+    of_prior: as of StonesResult."""
     marginal = marginal_likelihood(samples, ladder)
     seconds, done, resumed_at = took
-    result = StonesResult(marginal, prefix, told, seconds, done / max(seconds, 1e-9), resumed_at, files)
+    speed = done / max(seconds, 1e-9)
+    result = StonesResult(marginal, prefix, told, seconds, speed, resumed_at, files, constant, of_prior)
     lines = ["stone\tpower\treaches\tlog_ratio\tstandard_error\tmean_log_likelihood\tess"]
     for number, s in enumerate(marginal.stones, 1):
         numbers = (s.power, s.reaches, s.log_ratio, s.error, s.log_likelihood, s.ess)
@@ -179,6 +214,12 @@ def _record(file: str) -> dict[str, Any]:
     """The record of a stepping-stone analysis."""
     try:
         record: dict[str, Any] = json.loads(Path(file).read_text())
+        if "log_prior_constant" in record:
+            raise InputError(
+                "this is the constant of a prior, and no marginal likelihood",
+                file=file,
+                hint="Name the analysis of the data that has it as --prior-constant.",
+            )
         _ = data_of_record(record)
         _ = float(record["log_marginal_likelihood"]), float(record["standard_error"]), record["model"]
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from phloem.analysis.mcmc_draws import Told
 from phloem.analysis.mcmc_predictive import require_simulated
 from phloem.analysis.outputs import alone, check_outputs
 from phloem.analysis.provenance import provenance
-from phloem.analysis.stones import StonesResult, finish_stones
+from phloem.analysis.stones import PriorConstant, StonesResult, finish_stones
 from phloem.analysis.time_auspice import write_for_auspice
 from phloem.analysis.time_data import TimeInput, time_input
 from phloem.analysis.time_of_draws import files_of_draws, write_of_draws
@@ -41,7 +41,7 @@ from phloem.analysis.time_start import (
     with_usual_samples,
 )
 from phloem.analysis.time_traits import routes_of, states_along, write_trait
-from phloem.analysis.time_working import with_working
+from phloem.analysis.time_working import prior_constant, with_working
 from phloem.analysis.working import working_identity
 from phloem.density import clocks
 from phloem.density.tree_priors.tree_prior import LEVEL
@@ -172,6 +172,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     tips = settings.auspice_options.read(data.taxa, table_of_dates(settings))
     settings, selection = _chosen(settings, data)
     settings = with_working(settings, data.model)
+    constant = prior_constant(settings, data.model)
     chains, device = settings.chains, settings.device
     assert device != "auto"
     origin, here = time_origin(settings, data), ranks()
@@ -184,7 +185,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started, told: Told) -> Tim
     here.broadcast((settings, origin, where.ranks_a_chain, where.speeds, data.model))
     sampled = _sampled(settings, data, origin, where, time_identity(settings, data.model), progress)
     if chains.stones:
-        return _stones(settings, data, sampled, selection, files)
+        return _stones(settings, data, sampled, selection, (files, constant))
     result = _summarised(settings, data, sampled, selection, files)
     if settings.predictive:
         write_file(f"{prefix}.predictive.tsv", checks_text(result.predictive), KEPT)
@@ -262,9 +263,14 @@ def _divided(chains: TimeSettings, data: TimeInput, here: Ranks, device: Device)
 
 
 def _stones(
-    settings: TimeTreeSettings, data: TimeInput, sampled: Sampled, selection: Selection, files: dict[str, str]
+    settings: TimeTreeSettings,
+    data: TimeInput,
+    sampled: Sampled,
+    selection: Selection,
+    into: tuple[dict[str, str], PriorConstant | None],
 ) -> StonesResult:
-    model = data.model
+    """into: the files, and what the estimate is divided by."""
+    model, (files, constant) = data.model, into
     clock = "clock" if model.n_clocks == 1 else f"clocks of {model.n_clocks} sets of parts"
     trait = f"; {settings.trait.rates} trait, {settings.trait.root} root" if settings.trait else ""
     told = {
@@ -277,9 +283,9 @@ def _stones(
         **working_identity(settings.chains.working),
     }
     draws = [of_all_data(run.columns, run.samples) for run in sampled.runs]
-    took = sampled.seconds, sampled.generations
-    ladder = settings.chains.ladder
-    return finish_stones(draws, ladder, settings.file_prefix, told, (*took, sampled.resumed_at), files)
+    took = sampled.seconds, sampled.generations, sampled.resumed_at
+    ladder, of_prior = settings.chains.ladder, not settings.chains.use_data
+    return finish_stones(draws, ladder, settings.file_prefix, told, took, files, constant, of_prior)
 
 
 def _refuse_improper(chains: TimeSettings, model: TimeModel) -> None:

@@ -83,6 +83,7 @@ class TimeTreeSettings(SampledDataOptions):
     trait: TraitOptions | None = None
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
     stones_from: str | None = None
+    prior_constant: str | None = None
     chains: TimeSettings = UNTIL_CONVERGED
     usual_samples: bool = False
     of_block: str | None = None
@@ -94,6 +95,11 @@ class TimeTreeSettings(SampledDataOptions):
             raise InputError(
                 "marginal likelihoods are of traits that have all routes",
                 hint="Leave --bssvs or --stepping-stone out.",
+            )
+        if self.chains.stones and not self.chains.use_data and self.stones_from is None:
+            raise InputError(
+                "a stepping-stone analysis of the prior begins at a working distribution",
+                hint="Name draws of --prior-only as --stones-from, or leave --prior-only out.",
             )
         _ = self.auspice_options
         if self.auspice and self.chains.stones:

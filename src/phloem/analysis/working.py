@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -63,13 +63,25 @@ def kept_draws(
         raise InputError("there is no finished analysis of this prefix", file=missing, hint=_HINT)
     burn_in, tuning = left_out(_bare(prefix))
     found, samples = stored_samples(_bare(prefix))
+    require_same_space(identity, found, chains, str(record), _OF_SPACE)
+    return samples, [first_used(one.generation, burn_in, tuning) for one in samples]
+
+
+def require_same_space(
+    identity: Mapping[str, Any],
+    found: Mapping[str, Any],
+    chains: type[Any],
+    file: str,
+    of_chains: Collection[str] = (),
+) -> None:
+    """InputError where an analysis here, and one of a file, do not sample the same numbers and trees. chains:
+    as of kept_draws; of_chains: those of its fields that must agree."""
     here = json.loads(json.dumps(identity))
-    keys = (here.keys() | found.keys()) - ({one.name for one in fields(chains)} - _OF_SPACE) - _OTHERS
+    keys = (here.keys() | found.keys()) - ({one.name for one in fields(chains)} - set(of_chains)) - _OTHERS
     different = sorted(key for key in keys if here.get(key) != found.get(key))
     if different:
         told = f"this analysis has another {', '.join(different)}, and so samples something else"
-        raise InputError(told, file=str(record), hint=_HINT)
-    return samples, [first_used(one.generation, burn_in, tuning) for one in samples]
+        raise InputError(told, file=file, hint=_HINT)
 
 
 def of_file(error: InputError, prefix: str) -> InputError:

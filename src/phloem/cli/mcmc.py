@@ -360,9 +360,13 @@ def show_files(files: dict[str, str], were_there: bool = False) -> None:
 
 def show_stones(result: StonesResult) -> None:
     """An estimate, how sure it is, and its files."""
-    m = result.marginal
-    runs = ", ".join(f"{x:.3f}" for x in m.per_run)
-    show_line(f"\nLog marginal likelihood: {m.log:.3f}, standard error {m.error:.3f}")
+    m, constant = result.marginal, result.constant
+    runs = ", ".join(f"{x - m.log + result.log:.3f}" for x in m.per_run)
+    what = "constant of the prior" if result.of_prior else "marginal likelihood"
+    show_line(f"\nLog {what}: {result.log:.3f}, standard error {result.error:.3f}")
+    if constant is not None:
+        show_line(f"which is {m.log:.3f} ± {m.error:.3f} of likelihood and prior as its density is written,")
+        show_line(f"less {constant.log:.3f} ± {constant.error:.3f} of the prior alone ({constant.file})")
     show_line(f"of the runs by themselves: {runs}")
     worst = max(m.stones, key=lambda stone: stone.error)
     show_line(
@@ -377,4 +381,6 @@ def show_stones(result: StonesResult) -> None:
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
     show_line(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
     show_files(result.files)
+    if result.of_prior:
+        return
     show_line(f"Compare models: phloem bayes-factors {result.prefix}.json OTHER.ss.json")

@@ -66,6 +66,9 @@ STONE_SHAPE = typer.Option(
     None, help="Powers are quantiles of Beta(shape, 1), of shape 0.4; 1 of --stones-from."
 )
 STONES_FROM = typer.Option(None, help="As of phloem mcmc: the prefix of a finished analysis by phloem time.")
+PRIOR_CONSTANT = typer.Option(
+    None, help="Of --stones-from where only sampling tells it: the prefix of stones with --prior-only."
+)
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of births and deaths.")
 FOSSILS = typer.Option(
     None, help="Of fbd: dated samples may be ancestors of others; are tips, given that none is; end lineages."
@@ -138,6 +141,7 @@ def time(
     stepping_stone: int | None = STEPPING_STONE,
     stone_shape: float | None = STONE_SHAPE,
     stones_from: str | None = STONES_FROM,
+    prior_constant: str | None = PRIOR_CONSTANT,
     summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
     site_table: bool = SITE_TABLE,

@@ -15,8 +15,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from phloem.density.clocks import AUTOCORRELATED
 from phloem.hardware.numba_compile import uncounted
+
+LEAST_RATE = 1e-30  # of a branch, times that at the root
 
 
 @uncounted
@@ -53,6 +57,23 @@ def set_lengths_autocorrelated(b, lengths):
         if above >= 0:
             lengths[x] = 0.5 * b.numbers[0] * (b.heights[above] - b.heights[x]) * (rho[above] + rho[x])
     return 1.0
+
+
+def deviations_of(kind, numbers, parent, heights, lengths):
+    """(N,) ε that give the lengths, 0 of the root and of branches that last no time, in NumPy: what draws
+    say. Rounding may leave a rate that is none, which then is next to 0."""
+    rate, variance = numbers
+    rho, found = np.ones(len(parent)), np.zeros(len(parent))
+    for x in np.argsort(-heights, kind="stable").tolist():
+        above = parent[x]
+        length = rate * (heights[above] - heights[x]) if above >= 0 else 0.0
+        if length > 0.0:
+            rho[x] = max(2.0 * lengths[x] / length - rho[above], LEAST_RATE)
+            square = log_variance.py_func(kind, variance, length, rho[above])[0]
+            found[x] = (math.log(rho[x] / rho[above]) + 0.5 * square) / math.sqrt(square)
+        elif above >= 0:
+            rho[x] = rho[above]
+    return found
 
 
 def pull_back_autocorrelated(b, lengths, by_length, by_height, by_deviation, by_number):

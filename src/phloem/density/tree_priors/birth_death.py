@@ -10,7 +10,13 @@ from phloem.density.space import Block
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.term import Family
 from phloem.density.terms.uniform import Uniform
-from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive
+from phloem.density.tree_priors.tree_prior import (
+    Genealogy,
+    Parameters,
+    TreePrior,
+    positive,
+    without_histories,
+)
 
 
 def birth_death_parameters(scale, options) -> Parameters:
@@ -73,4 +79,5 @@ PRIOR = TreePrior(
     contemporaneous=True,
     options=("sampled",),
     joining=joining,
+    log_mass=without_histories,
 )

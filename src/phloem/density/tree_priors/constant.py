@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from phloem.density.terms.log_normal import LogNormal
-from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive, spans
+from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, adds_up, positive, spans
 
 
 def _parameters(scale, options) -> Parameters:
@@ -46,4 +46,4 @@ def joining(t, x, settings, out):
     return 0.0
 
 
-PRIOR = TreePrior("constant", _parameters, log_density, density, joining=joining)
+PRIOR = TreePrior("constant", _parameters, log_density, density, joining=joining, log_mass=adds_up)

@@ -7,7 +7,15 @@ import math
 import numpy as np
 
 from phloem.density.terms.gamma import Gamma
-from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Parameters, TreePrior, positive, spans
+from phloem.density.tree_priors.tree_prior import (
+    LEVEL,
+    Genealogy,
+    Parameters,
+    TreePrior,
+    adds_up,
+    positive,
+    spans,
+)
 
 
 def grid_parameters(scale, options) -> Parameters:
@@ -109,4 +117,5 @@ PRIOR = TreePrior(
     joining=joining,
     field=True,
     stepped=True,
+    log_mass=adds_up,
 )

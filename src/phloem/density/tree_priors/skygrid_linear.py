@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from phloem.density.tree_priors.skygrid import grid_parameters, smoothing
-from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, TreePrior, spans
+from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, TreePrior, adds_up, spans
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
@@ -88,4 +88,6 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skygrid-linear", grid_parameters, log_density, density, options=("cutoff", LEVEL))
+PRIOR = TreePrior(
+    "skygrid-linear", grid_parameters, log_density, density, options=("cutoff", LEVEL), log_mass=adds_up
+)

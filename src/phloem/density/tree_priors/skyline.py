@@ -6,7 +6,15 @@ import math
 
 import numpy as np
 
-from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Parameters, TreePrior, positive, spans
+from phloem.density.tree_priors.tree_prior import (
+    LEVEL,
+    Genealogy,
+    Parameters,
+    TreePrior,
+    adds_up,
+    positive,
+    spans,
+)
 
 
 def _parameters(scale, options) -> Parameters:
@@ -62,4 +70,4 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skyline", _parameters, log_density, density, options=(LEVEL,))
+PRIOR = TreePrior("skyline", _parameters, log_density, density, options=(LEVEL,), log_mass=adds_up)

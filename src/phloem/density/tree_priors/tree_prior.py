@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -93,6 +94,8 @@ class TreePrior:
     the samplers compile, for moves that change few heights. needs_root: whether it is a density given the
     root's age, which then has one of its own: a calibration. samples: options → what a dated sample may be,
     one of fossils.KINDS or nothing, of priors that let one be an ancestor of others, its parent as old as it.
+    log_mass: T → log of what the density adds up to over all trees of T tips, where that is the same whatever
+    the numbers and dates; None where only sampling tells.
     field: whether its first block is population sizes of neighbouring times
     (inference/time/compiled/field.py), a precision alone after them, if anything. stepped: whether such sizes
     are constant between multiples of settings[0].
@@ -107,6 +110,7 @@ class TreePrior:
     joining: Callable[..., float] | None = None
     needs_root: bool = False
     samples: Callable[[Mapping[str, Any]], str] | None = None
+    log_mass: Callable[[int], float] | None = None
     field: bool = False
     stepped: bool = False
 
@@ -141,6 +145,17 @@ def positive(name: str, start: float, size: int = 1) -> Block:
     """A block of positive numbers, wide bounds around any that make sense."""
     elements = tuple(f"{name}_{i + 1}" for i in range(size)) if size > 1 else ()
     return Block(name, "positive", np.full(size, start), 1e-300, 1e300, elements)
+
+
+def adds_up(n_tips: int) -> float:
+    """TreePrior.log_mass of a density that adds up to 1."""
+    return 0.0
+
+
+def without_histories(n_tips: int) -> float:
+    """TreePrior.log_mass of births alone, or births and deaths, given T and without the coefficient of
+    labelled histories: there are T! (T-1)! / 2^(T-1) of these, and each has the mass 1 / T!."""
+    return math.lgamma(n_tips) - (n_tips - 1) * math.log(2.0)
 
 
 def spans(g: Genealogy) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -7,7 +7,13 @@ import math
 import numpy as np
 
 from phloem.density.terms.exponential import Exponential
-from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive
+from phloem.density.tree_priors.tree_prior import (
+    Genealogy,
+    Parameters,
+    TreePrior,
+    positive,
+    without_histories,
+)
 
 
 def _parameters(scale, options) -> Parameters:
@@ -43,4 +49,12 @@ def joining(t, x, settings, out):
     return 0.0
 
 
-PRIOR = TreePrior("yule", _parameters, log_density, density, contemporaneous=True, joining=joining)
+PRIOR = TreePrior(
+    "yule",
+    _parameters,
+    log_density,
+    density,
+    contemporaneous=True,
+    joining=joining,
+    log_mass=without_histories,
+)

@@ -13,6 +13,7 @@ from phloem.density.space import Block, Space
 from phloem.density.terms.beta import Beta
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.laplace import Laplace
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
@@ -95,8 +96,8 @@ def densities_of_numbers(
     space: Space, blocks: Sequence[Block], priors: Mapping[str, Family], values: np.ndarray
 ) -> tuple[tuple[tuple[int, int, Family], ...], float]:
     """Densities of the numbers of some blocks, from draws (D, n) of all numbers of a space; and the log mass
-    of the priors within the bounds of sampling less that of the densities. priors: by block, but of those
-    that have none of their own."""
+    of the priors within the bounds of sampling less that of the densities. priors: by block, or by an entry
+    of one (the level of population sizes), but of those that have none of their own."""
     found, constant = list[tuple[int, int, Family]](), 0.0
     for block in blocks:
         place, prior = space.place(block.name), priors.get(block.name)
@@ -106,13 +107,16 @@ def densities_of_numbers(
             constant -= _log_mass_of_shares(own, block)
             constant += 0.0 if prior is None else _log_mass_of_shares(prior, block)
             continue
-        low, high = _box(block, prior)
-        for i in range(place.start, place.stop):
+        for i, element in zip(range(place.start, place.stop), block.elements):
+            of_entry = priors.get(element) if prior is None else None
+            low, high = _box(block, of_entry or prior)
             family = _fitted(block, values[:, i])
             found.append((i, 1, family))
             constant -= log_mass(family, low, high)
+            if of_entry is not None:
+                constant += _log_mass_of_prior(of_entry, block, low, high)
         if prior is not None and not isinstance(prior, Ratios):
-            constant += block.size * _log_mass_of_prior(prior, block, low, high)
+            constant += block.size * _log_mass_of_prior(prior, block, *_box(block, prior))
     return tuple(found), constant
 
 
@@ -168,6 +172,7 @@ _BELOW: dict[type, Callable] = {
     LogNormal: lambda f, x: ndtr((np.log(x) - f.location) / f.scale),
     Normal: lambda f, x: ndtr((x - f.mean) / f.scale),
     Beta: lambda f, x: betainc(f.a, f.b, x),
+    Laplace: lambda f, x: 0.5 - 0.5 * np.sign(x - f.mean) * np.expm1(-abs(x - f.mean) / f.scale),
 }
 """Family → its mass below x."""
 
@@ -179,7 +184,10 @@ def log_mass(family: Family, low: float, high: float) -> float:
 
 
 def _log_mass_of_prior(family: Family, block: Block, low: float, high: float) -> float:
-    """Of one entry, by Simpson's rule in the block's coordinate."""
+    """Of one entry, by Simpson's rule in the block's coordinate; of any real number, for which the rule's
+    steps would be too wide, in closed form."""
+    if block.support == "real" and type(family) in _BELOW:
+        return log_mass(family, low, high)
     low, high = block.inside(np.array([low, high]))  # an end of an interval has no coordinate
     ends = block.transform.forward(np.array([low, high])[:, None])
     y = np.linspace(float(ends[0, 0]), float(ends[1, 0]), GRID)[:, None]
@@ -224,14 +232,15 @@ def _of_lengths(
 
 
 def of_topologies(
-    drawn: Sequence[Sequence[tuple[int, int]]],
+    drawn: Sequence[Sequence[tuple[int, int]]], log_ways: Callable[[int], float] | None = None
 ) -> tuple[dict[int, dict[int, float]], dict[int, float]]:
     """WorkingDistribution.splits and unseen, from the clades of every draw and the halves they fall into.
 
     A clade that n draws had falls into a split with probability (1 - e) f + e u: f its share of the n, u that
     under uniform topologies, and e = (1 + s) / (2 + n), s being how many splits one draw alone had (as Good
     and Turing have it). Every clade's probabilities add up to 1, those of clades without draws being u, and
-    so do those of all topologies."""
+    so do those of all topologies. log_ways: of a clade, as log_rooted has it of so many tips, which is usual,
+    where not all topologies are possible."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for own in drawn:
         for clade, half in own:
@@ -243,16 +252,17 @@ def of_topologies(
         share = (1.0 + once) / (2.0 + n)
         unseen[clade] = math.log(share)
         splits[clade] = {
-            half: math.log(share + (1.0 - share) * k / n / uniform_share(clade, half))
+            half: math.log(share + (1.0 - share) * k / n / uniform_share(clade, half, log_ways))
             for half, k in halves_seen.items()
         }
     return splits, unseen
 
 
-def uniform_share(clade: int, half: int) -> float:
-    """Of the rooted topologies of a clade's tips, in how many the clade falls into this half and the rest."""
-    n, k = clade.bit_count(), half.bit_count()
-    return math.exp(log_rooted(k) + log_rooted(n - k) - log_rooted(n))
+def uniform_share(clade: int, half: int, log_ways: Callable[[int], float] | None = None) -> float:
+    """Of the rooted topologies of a clade's tips, in how many the clade falls into this half and the rest.
+    log_ways: as of of_topologies."""
+    own = log_ways or (lambda some: log_rooted(some.bit_count()))
+    return math.exp(own(half) + own(clade & ~half) - own(clade))
 
 
 def log_rooted(n: int) -> float:

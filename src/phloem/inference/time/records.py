@@ -121,8 +121,9 @@ class DatedTable(NamedTuple):
     """A working distribution (working_table.py): numbers, constant, clades, rows, splits, of_split as in
     mcmc.records.WorkingTable. root: (3,) location, 1 / scale, constant of the log-normal density of its
     height above the oldest tip. shares: (R, 3) of nodes' heights, a - 1, b - 1 and constant of beta
-    densities; deviations: (R, K, 3) of branches' rates, mean, 1 / sd and constant of normal ones. Row 0: of
-    clades that few draws had; R = 0: there is no working distribution."""
+    densities; deviations: (R, K, 3) of branches' rates, mean, 1 / sd and constant of normal ones, or as
+    working.LogGamma has them. Row 0: of clades that few draws had; R = 0: there is no working
+    distribution."""
 
     numbers: PriorTable
     constant: float
@@ -256,15 +257,15 @@ class TimeScratch(NamedTuple):
     and by the model's numbers, as last asked for. by_length (K, N): the likelihood's derivatives. by_height
     (N,), by_value (n,), by_deviation (K, N): derivatives. counts (2, N), ancestors (C,) int64; ages (C,):
     of calibrations. dated (C,), pieces (3N,) int64: as Genealogy has them. edges, stack (N,) int64, spots
-    (N,): of moves. lows (N,), below (N,) uint64: of the working distribution. room: (max(n, 8),); rates (C',
-    ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (4,) what was evaluated last:
-    LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD, LAST_WORKING. done, pending: what is under way, asked: what the
-    caller is to find, see above. power: (3,) of the likelihood, 1 but for stepping stones and heated chains,
-    of the prior, 1 but for these, and of the working distribution. parsimony: the characters, for moves that
-    it guides. trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the device's forests
-    (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,) whether
-    the model of the proposal asked for last is another than the accepted one. ancestral: table of
-    ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
+    (N,): of moves. lows, caps (N,), below (N,) uint64: of the working distribution. room: (max(n, 8),); rates
+    (C',), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (4,) what was evaluated
+    last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD, LAST_WORKING. done, pending: what is under way, asked: what
+    the caller is to find, see above. power: (3,) of the likelihood, 1 but for stepping stones and heated
+    chains, of the prior, 1 but for these, and of the working distribution. parsimony: the characters, for
+    moves that it guides. trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the
+    device's forests (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model),
+    others: (P,) whether the model of the proposal asked for last is another than the accepted one. ancestral:
+    table of ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
     (sequences.Walk). field: of the tree prior's sizes."""
 
     cell: CellScratch
@@ -294,6 +295,7 @@ class TimeScratch(NamedTuple):
     stack: np.ndarray
     spots: np.ndarray
     lows: np.ndarray
+    caps: np.ndarray
     below: np.ndarray
     room: np.ndarray
     rates: np.ndarray

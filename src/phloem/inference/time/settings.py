@@ -219,7 +219,7 @@ class TimeSettings:
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
-        check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
+        check_stones(self.stones, self.stone_shape, self.until_converged, use_data=True)
         if self.working is not None and not self.stones:
             told = "a working distribution is of a stepping-stone analysis"
             raise InputError(told, hint="Add --stepping-stone.")

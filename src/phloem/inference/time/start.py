@@ -373,6 +373,7 @@ def time_scratch(
         stack=np.zeros(2 * n, np.int64),
         spots=np.zeros(2 * n),
         lows=np.zeros(n),
+        caps=np.zeros(n),
         below=keys.copy(),
         room=np.zeros(max(8, 3 * state.values.shape[1])),
         rates=np.zeros(max(8, data.recipes.rates.shape[1])),

@@ -9,7 +9,7 @@ import numpy as np
 from phloem.density.terms.compiled.dispatch import table_of
 from phloem.inference.mcmc.working_table import key_of_clade, open_table, table_of_splits
 from phloem.inference.time.records import DatedTable
-from phloem.inference.time.working import DatedWorking, NodeDensity
+from phloem.inference.time.working import DatedWorking, LogGamma, NodeDensity
 
 
 def dated_table(working: DatedWorking | None, n_tips: int, n_clocks: int) -> DatedTable:
@@ -33,8 +33,11 @@ def dated_table(working: DatedWorking | None, n_tips: int, n_clocks: int) -> Dat
 
 
 def _deviations(node: NodeDensity, n_clocks: int) -> np.ndarray:
-    """(K, 3): mean, 1 / sd and constant of each; zeros of a strict clock."""
+    """(K, 3): mean, 1 / sd and constant of each, or as LogGamma has them; zeros of a strict clock."""
     found = np.zeros((n_clocks, 3))
     for c, own in enumerate(node.deviations):
+        if isinstance(own, LogGamma):
+            found[c] = own.numbers()
+            continue
         found[c] = own.mean, 1.0 / own.scale, -math.log(own.scale) - 0.5 * math.log(2.0 * math.pi)
     return found

@@ -53,7 +53,7 @@ def drawn_trees() -> list[list[tuple[int, int]]]:
 
 def test_probabilities_of_all_topologies_add_up_to_1(monkeypatch):
     assert total(drawn_trees()) == pytest.approx(1.0, abs=1e-12)
-    alike = lambda clade, half: 1 / (2 ** (clade.bit_count() - 1) - 1)  # noqa: E731
+    alike = lambda clade, half, log_ways: 1 / (2 ** (clade.bit_count() - 1) - 1)  # noqa: E731
     monkeypatch.setattr(working_fit, "uniform_share", alike)
     assert abs(total(drawn_trees()) - 1.0) > 0.01  # as if every split of a clade had as many topologies
 

@@ -219,7 +219,6 @@ def test_chains_melt_and_set_where_there_is_time():
         ({"stones": -1}, "step"),
         ({"stones": 50, "generations": 1000}, "10 are the least"),
         ({"stones": 5, "until_converged": True}, "no until-converged"),
-        ({"stones": 5, "use_data": False}, "no prior-only"),
         ({"stone_shape": 0.3}, "stone_shape"),
     ],
 )
