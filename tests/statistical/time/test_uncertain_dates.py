@@ -35,7 +35,7 @@ def heights_of(run, tips):
 def by_quadrature(log_density, begins, ends):
     """Means of the third tip's height, of its square and of the root's height, the tip being between these;
     the first two are 0 and 0.7 old."""
-    x, w = np.polynomial.legendre.leggauss(10)
+    x, w = np.polynomial.legendre.leggauss(8)
     total = np.zeros(4)
     for low, high in zip(begins, ends):
         for t, weight in zip(low + (high - low) * (x + 1) / 2, (high - low) * w / 2):
