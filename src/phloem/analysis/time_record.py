@@ -286,6 +286,8 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         "gamma": settings.gamma,
         **({"fossils": model.fossils} if model.fossils else {}),
         **({"shift": list(settings.shift)} if settings.shift else {}),
+        # which older versions moved by walks alone
+        **({"moves of uncertain dates": "trajectories"} if np.ptp(model.tip_bounds, axis=1).any() else {}),
         "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),

@@ -89,22 +89,35 @@ def from_ratios(left, parent, order, anchors, tops, z, heights):
     return total + math.log(product)
 
 
-def pull_back(left, parent, order, anchors, tops, heights, by_height):
-    """by_height (N,): d/dt of internal nodes without the Jacobian; changed to d/dz with it (2), 0 of tips."""
-    n = order.shape[0]
+def pull_back(left, parent, order, anchors, tops, heights, oldest, by_height):
+    """by_height (N,): d/dt of internal nodes without the Jacobian; changed to d/dz with it (2). Of tips 0;
+    or, where some move with the nodes above, d/dt with (4) of tip_heights.py, oldest (N,) as it has them;
+    else that is (0,)."""
+    n, tips_move = order.shape[0], oldest.shape[0] > 0
     for i in range(n):
         x = order[i]
         if left[x] >= 0 and parent[x] >= 0 and heights[x] != anchors[x] and heights[parent[x]] < tops[x]:
             by_height[parent[x]] += 1.0 / (heights[parent[x]] - anchors[x])
     for i in range(n):
         x = order[i]
-        if left[x] < 0 or heights[x] == anchors[x]:
+        tip = oldest[x] if tips_move else -1
+        if left[x] < 0:
+            if not tips_move:
+                by_height[x] = 0.0
+        elif heights[x] == anchors[x]:
+            if tip >= 0:
+                by_height[tip] += by_height[x]
             by_height[x] = 0.0
         elif parent[x] < 0 and tops[x] == math.inf:
+            if tip >= 0:
+                by_height[tip] += by_height[x]
             by_height[x] = (heights[x] - anchors[x]) * by_height[x] + 1.0
         else:
             top = tops[x] if parent[x] < 0 else min(tops[x], heights[parent[x]])
-            share = (heights[x] - anchors[x]) / (top - anchors[x])
+            room = top - anchors[x]
+            share = (heights[x] - anchors[x]) / room
             if top < tops[x]:
                 by_height[parent[x]] += share * by_height[x]
+            if tip >= 0:
+                by_height[tip] += (1.0 - share) * by_height[x] - 1.0 / room
             by_height[x] = share * (top - heights[x]) * by_height[x] + 1.0 - 2.0 * share

@@ -57,6 +57,8 @@ REPLICATES = {
 EVERY = 500  # generations between draws, which must be nearly independent; thirty times as many before
 TAXA = tuple(f"t{i}" for i in range(N_TIPS))
 TIPS = np.array([0.0, 0.0, 0.3, 0.5, 0.9, 1.0, 1.4, 1.7, 2.0, 2.0])
+YOUNGER = np.array([0.0, 0.0, 0.3, 0.5, 0.0, 0.4, 0.4, 1.0, 0.3, 0.0])
+RANGES = np.stack([TIPS - YOUNGER, TIPS + 0.4 * (TIPS > 0.95)], axis=1)
 MODEL = parse_model("JC", datatype="dna")
 RATE, SIZE = LogNormal(np.log(0.1), 0.4), LogNormal(np.log(2.0), 0.4)
 SPREAD, SPACING = LogNormal(np.log(0.8), 0.4), 2.0
@@ -130,7 +132,8 @@ class Case:
     rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
     tree) → a trait of the tips, or None, and numbers that follow. sites: of every part, each with a rate of
     its own if there are several, or as linkage says with a clock, and relative is then of every part
-    (2, N). ancestors: of the chains. coupled: settings of several chains. model: of substitution."""
+    (2, N). ranges: (T, 2) of the tips' heights, uniform within them. ancestors: of the chains. coupled:
+    settings of several chains. model: of substitution."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -141,6 +144,7 @@ class Case:
     trait: Callable = lambda rng, numbers, tree: (None, {})
     sites: tuple[int, ...] = (N_SITES,)
     linkage: str = "proportional"
+    ranges: np.ndarray = field(default_factory=lambda: np.stack([TIPS, TIPS], axis=1))
     ancestors: Literal["summed", "sampled"] = "summed"
     coupled: dict[str, float] = field(default_factory=dict)
     model: Model = MODEL
@@ -154,14 +158,14 @@ class Case:
         return structure_of_parts(models, Linkage(self.linkage))
 
 
-def of_constant_size(rng):
+def of_constant_size(rng, tips=TIPS):
     numbers = {"clock_rate": rng.lognormal(np.log(0.1), 0.4), "pop_size": rng.lognormal(np.log(2.0), 0.4)}
-    tree = random_dated_tree(TIPS, rng, lambda t, pairs: numbers["pop_size"] * rng.exponential(1 / pairs))
+    tree = random_dated_tree(tips, rng, lambda t, pairs: numbers["pop_size"] * rng.exponential(1 / pairs))
     return numbers, tree
 
 
-def of_branches(rng):
-    numbers, tree = of_constant_size(rng)
+def of_branches(rng, tips=TIPS):
+    numbers, tree = of_constant_size(rng, tips)
     return numbers | {"clock_cv": rng.lognormal(np.log(0.8), 0.4)}, tree
 
 
@@ -186,7 +190,12 @@ def of_small_changes(rng):
     return numbers | {"clock_scale": rng.lognormal(np.log(0.02), 0.5)}, tree
 
 
-def of_cells(rng):
+def at_some_time(drawn):
+    """Trees of tips that are uniform in RANGES."""
+    return lambda rng: drawn(rng, rng.uniform(*RANGES.T))
+
+
+def of_cells(rng, tips=TIPS):
     precision = rng.gamma(4.0, 0.5)
     theta = (
         np.log(2.0) + 0.4 * rng.normal() + np.append(0.0, rng.normal(size=2).cumsum() / np.sqrt(precision))
@@ -205,7 +214,7 @@ def of_cells(rng):
 
     numbers = {f"pop_size_{k + 1}": float(np.exp(x)) for k, x in enumerate(theta)}
     numbers |= {"precision": precision, "clock_rate": rng.lognormal(np.log(0.1), 0.4)}
-    return numbers, random_dated_tree(TIPS, rng, waiting)
+    return numbers, random_dated_tree(tips, rng, waiting)
 
 
 def of_births(rng):
@@ -489,6 +498,17 @@ CASES |= {
 }
 
 
+def beyond_ranges(data):
+    """As if those who were sampled within limits could be older."""
+    return data._replace(tip_bounds=data.tip_bounds + (RANGES[:, :1] < RANGES[:, 1:]) * [0.0, 1.5])
+
+
+CASES |= {
+    f"{name}, dates": replace(CASES[name], drawn=at_some_time(drawn), planted=beyond_ranges, ranges=RANGES)
+    for name, drawn in (("ucln", of_branches), ("skygrid", of_cells), ("ancestors", of_constant_size))
+}
+
+
 def evolved(
     tree: DatedTree, lengths: np.ndarray, rng: np.random.Generator, n_sites: int, site_model: SiteModel
 ) -> Observations:
@@ -523,8 +543,8 @@ def looked_at(parent, heights, lengths):
 def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, np.ndarray]:
     """Rank (0 … N_DRAWS, ties broken at random) of every true value among its posterior draws."""
     structure, rng, found = case.structure, np.random.default_rng(seed), {}
-    tips = TIPS if case.dated else np.zeros(N_TIPS)
-    bounds = np.stack([tips, tips], axis=1)
+    bounds = case.ranges if case.dated else np.zeros((N_TIPS, 2))
+    uncertain = np.flatnonzero(bounds[:, 0] < bounds[:, 1])
     for replicate in range(n_replicates):
         numbers, tree = case.drawn(rng)
         rates, more = case.relative(rng, numbers, tree)
@@ -546,9 +566,10 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         samples = any_advanced(run, settings.generations).samples
         draws = dict(zip(run.columns.names, samples.numbers[-N_DRAWS:, 2:].T))
         kept = samples.parent[-N_DRAWS:], samples.sets[-N_DRAWS:, 0], samples.lengths[-N_DRAWS:]
-        draws |= looked_at(*kept)
+        draws |= looked_at(*kept) | {f"height of {x}": kept[1][:, x] for x in uncertain}
         parent, heights, _own = tree.sorted()
         truth = {n: v[0] for n, v in looked_at(parent[None], heights[None], time[None]).items()} | numbers
+        truth |= {f"height of {x}": tree.heights[x] for x in uncertain}
         for name, own in zip(of_clocks("mean_rate", model.clock_names), np.atleast_2d(rates)):
             truth[name] = (own * time).sum() / time.sum()
         for name in [name for name in truth if name in draws]:

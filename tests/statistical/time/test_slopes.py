@@ -14,7 +14,7 @@ import pytest
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.traits import TipTraits
-from phloem.density import clocks, heights, local_clocks, traits
+from phloem.density import clocks, heights, local_clocks, tip_heights, traits
 from phloem.density.parts import Linkage, PartModel
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
@@ -67,10 +67,11 @@ MODELS = {"dna": "HKY+FO+G4", "protein": "WAG+FO+G4", "codon": "GY94+FO+G4"}
 
 
 def run_of(
-    clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", kind="dna", clades=(), **more
-):
+    clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", kind="dna", clades=(),
+    uncertain=False, **more,
+):  # fmt: skip
     """A run at numbers that are nothing special, with one move of one step. parts: how lengths of two are
-    linked. ancestors: summed over, or sampled."""
+    linked. ancestors: summed over, or sampled. uncertain: dates of five of the seven tips are sampled."""
     rng, alignment = np.random.default_rng(4), alignment_of(kind)
     tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
     known = (*(c for c in CLADES if clock.startswith("local") or not c.clock), *clades)
@@ -88,7 +89,7 @@ def run_of(
         models = [PartModel(name, site_model, each.n_sites, 1) for name, each in zip("ab", own)]
         structure = structure_of_parts(models, Linkage(parts, {"alpha": (("a", "b"),)}))
         observed = [observations(each) for each in own]
-    model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"), trait)
+    model = time_model(structure, tree, TAXA, tip_bounds(tips, uncertain), float("nan"), trait)
     settings = TimeSettings(
         n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0}, ancestors=ancestors
     )
@@ -110,6 +111,12 @@ def run_of(
     set_lengths(run, s)
     refresh(run)
     return run
+
+
+def tip_bounds(tips, uncertain):
+    """(T, 2) heights, in the middle of which chains begin; one may be the youngest or the second."""
+    wide = np.array([0.0, 0.2, 0.8, 0.0, 0.7, 0.5, 1.0]) * uncertain
+    return np.stack([tips - wide, tips + wide], axis=1)
 
 
 def set_lengths(run, s):
@@ -158,6 +165,8 @@ def density_at(run, y, which, lengths):
     first = (1 + k) * n
     total = from_coordinates.py_func(run.data.blocks, np.ones(99, np.uint8), y[first:], state.values[s])
     limits, own = np.zeros((2, n)), (state.left[s], state.parent[s], state.order[s])
+    if len(run.data.moving):
+        total += tip_heights.from_shares(run.scratch.tip_limits, y, state.heights[s])
     heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], limits[0])
     known = run.data.calibrations
     heights.set_limits(own[1], run.scratch.ancestors, known.least, known.most, *limits)
@@ -199,6 +208,49 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+UNCERTAIN = [(clock, "constant", JOINT) for clock in CLOCKS]
+UNCERTAIN += [("ucln", name, JOINT) for name, prior in registered().items() if not prior.contemporaneous]
+UNCERTAIN += [("ucln", "skyride", DATES), ("ucgd", "constant", DATES), ("white-noise", "bdss", DATES)]
+
+
+@pytest.mark.parametrize("ancestors", ["summed", "sampled"])
+@pytest.mark.parametrize("clock, prior, which", UNCERTAIN)
+def test_slopes_by_dates_of_tips(clock, prior, which, ancestors, monkeypatch):
+    move = "hamilton" if which == JOINT else "hamilton_dates"
+    trait = TRAIT if prior == "skyride" else None
+    if ancestors == "sampled" and prior != "constant":
+        pytest.skip("the tree prior does not know how the likelihood is found")
+    run = run_of(clock, prior, move, trait, ancestors=ancestors, uncertain=True)
+    assert slope_error(run, which) < 1e-6
+    assert (run.scratch.scale[:7] > 0.0).tolist() == [False, True, True, False, True, True, True]
+    right = step
+
+    def planted(run):  # one date's slope is one in a hundred too large
+        y, slope, moved = right(run)
+        slope[np.argmax(np.abs(slope[:7]))] *= 1.01
+        return y, slope, moved
+
+    monkeypatch.setitem(globals(), "step", planted)
+    assert slope_error(run, which) > 1e-5
+
+
+@pytest.mark.parametrize("which", [JOINT, DATES])
+def test_slopes_by_dates_of_tips_that_are_ancestors(which):
+    move = "hamilton" if which == JOINT else "hamilton_dates"
+    run = with_ancestors(run_of("ucln", "fbd", move, uncertain=True))
+    assert slope_error(run, which) < 1e-6
+    assert (run.scratch.scale[7:13] > 0).sum() == 4 and (run.scratch.scale[:7] > 0).sum() == 5
+
+
+def test_slopes_by_dates_that_have_densities():
+    """A normal one, and where ages of the root and of a clade have limits."""
+    ages = {"abcd": Uniform(0.5, 25.0), TAXA: Uniform(0.0, 80.0), "f": Normal(2.6, 0.3)}
+    clades = [Clade("".join(t), tuple(t), len(t) > 1, age=a) for t, a in ages.items()]
+    run = run_of("ucln", "constant", clades=clades, uncertain=True)
+    assert slope_error(run, JOINT) < 1e-6
+    assert run.scratch.scale[5] > 0.0 and len(run.data.ages.kind) == 4
 
 
 def test_slopes_where_ages_have_limits():

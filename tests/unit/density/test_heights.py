@@ -25,6 +25,7 @@ def chain():
 
 
 TREES = [random_tree(2, RNG), random_tree(3, RNG), random_tree(12, RNG), random_tree(40, RNG), chain()]
+DATED = np.zeros(0, np.int64)  # tips whose heights stay
 every_tree = pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree.n_tips))
 
 
@@ -128,7 +129,7 @@ def test_a_node_as_old_as_a_tip_below_it_or_of_a_fixed_age_has_no_coordinate(cas
     free = np.setdiff1d(np.arange(tree.n_tips, len(t)), held)
     require_jacobian(tree, limits, free)
     slope, steps = weights(tree) * np.cos(tree.heights), 1e-6 * np.eye(len(t))[free]
-    heights.pull_back(tree.left, tree.parent, tree.order, *limits, tree.heights, slope)
+    heights.pull_back(tree.left, tree.parent, tree.order, *limits, tree.heights, DATED, slope)
     assert (slope[held] == 0.0).all()
     w = np.where(np.isin(np.arange(len(t)), held), 0.0, weights(tree))
 
@@ -167,7 +168,7 @@ def density_of(tree, limits, z):
 def slope_error(tree, pull_back, limits=None):
     limits = limits or limits_of(tree)
     z, slope = coordinates(tree, limits), weights(tree) * np.cos(tree.heights)
-    pull_back(tree.left, tree.parent, tree.order, *limits, tree.heights, slope)
+    pull_back(tree.left, tree.parent, tree.order, *limits, tree.heights, DATED, slope)
     steps = 1e-6 * np.eye(len(z))[tree.n_tips :]
     numeric = [(density_of(tree, limits, z + e) - density_of(tree, limits, z - e)) / 2e-6 for e in steps]
     return np.abs(slope[tree.n_tips :] - numeric).max() / np.abs(numeric).max()
@@ -182,20 +183,20 @@ def test_derivatives_where_ages_have_limits():
     tree = TREES[3]
     limits = limits_of(tree, *between(tree))
 
-    def planted(left, parent, order, anchors, tops, t, slope):  # as if parents bounded all
+    def planted(left, parent, order, anchors, tops, t, oldest, slope):  # as if parents bounded all
         free = np.where(parent < 0, tops, np.inf)
-        heights.pull_back(left, parent, order, anchors, free, t, slope)
+        heights.pull_back(left, parent, order, anchors, free, t, oldest, slope)
 
     assert slope_error(tree, heights.pull_back, limits) < 1e-7
     assert slope_error(tree, planted, limits) > 1e-2
 
 
 def test_derivatives_without_the_terms_of_the_jacobian_are_seen():
-    def planted(left, parent, order, anchors, tops, t, slope):
+    def planted(left, parent, order, anchors, tops, t, oldest, slope):
         for x in range(len(t)):
             if left[x] >= 0 and parent[x] >= 0:  # drop 1 / (t_parent - a)
                 slope[parent[x]] -= 1.0 / (t[parent[x]] - anchors[x])
-        heights.pull_back(left, parent, order, anchors, tops, t, slope)
+        heights.pull_back(left, parent, order, anchors, tops, t, oldest, slope)
 
     assert slope_error(TREES[2], planted) > 1e-2
 

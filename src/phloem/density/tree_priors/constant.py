@@ -23,7 +23,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 
 def density(g, x, settings, by_height, by_number):
-    """The compiled form. d/dt_c = -(k_c - 1) / N, k_c lineages just below joining c."""
+    """The compiled form. d/dt_c = -(k_c - 1) / N, k_c lineages just below joining c, of a tip k_c / N."""
     size, k, exposure, joinings, last = x[0], 0, 0.0, 0, 0.0
     for i in range(g.order.shape[0]):
         node = g.order[i]
@@ -31,6 +31,7 @@ def density(g, x, settings, by_height, by_number):
         exposure += 0.5 * k * (k - 1) * (t - last)
         last = t
         if node < g.n_tips:
+            by_height[node] += k / size
             k += 1
         else:
             by_height[node] -= (k - 1) / size

@@ -35,8 +35,9 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 
 def density(g, x, settings, by_height, by_number):
-    """The compiled form. d/dt_c = γ - (k_c - 1) / N(t_c). ∫ exp(γt) dt and ∫ t exp(γt) dt by expm1, or by
-    their series where γΔ is small, which lead from one exp(γt) to the next (an error of a rounding each)."""
+    """The compiled form. d/dt_c = γ - (k_c - 1) / N(t_c), of a tip k_c / N(t_c). ∫ exp(γt) dt and ∫ t
+    exp(γt) dt by expm1, or by their series where γΔ is small, which lead from one exp(γt) to the next (an
+    error of a rounding each)."""
     size, growth = x[0], x[1]
     k, total, by_size, by_growth, last, grown = 0, 0.0, 0.0, 0.0, 0.0, 1.0
     log_size = math.log(size)
@@ -61,6 +62,7 @@ def density(g, x, settings, by_height, by_number):
                 by_growth -= last * exposure + pairs * start * step * step * second
         last = t
         if node < g.n_tips:
+            by_height[node] += k * grown / size
             k += 1
         else:
             total += growth * t - log_size

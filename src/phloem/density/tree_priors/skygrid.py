@@ -57,7 +57,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form. Where a joining crosses a grid point the density jumps, which d/dt_c = -(k_c - 1) /
-    N(t_c) does not know: leapfrog steps stay valid and cost acceptance."""
+    N(t_c), of a tip k_c / N(t_c), does not know: leapfrog steps stay valid and cost acceptance."""
     cells, spacing, total = x.shape[0] - 1, settings[0], 0.0
     half = 0.5 * (cells - 1)
     total += half * math.log(x[cells] / (2.0 * math.pi))
@@ -89,6 +89,7 @@ def density(g, x, settings, by_height, by_number):
             else:
                 break
         if node < g.n_tips:
+            by_height[node] += k / x[m]
             k += 1
         else:
             total -= math.log(x[m])

@@ -31,7 +31,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 
 def density(g, x, settings, by_height, by_number):
-    """The compiled form. d/dt_c = -θ'(t_c) - (k_c - 1) / N(t_c)."""
+    """The compiled form. d/dt_c = -θ'(t_c) - (k_c - 1) / N(t_c), of a tip k_c / N(t_c)."""
     cells, spacing, total = x.shape[0] - 1, settings[0], 0.0
     half = 0.5 * (cells - 1)
     total += half * math.log(x[cells] / (2.0 * math.pi))
@@ -73,13 +73,14 @@ def density(g, x, settings, by_height, by_number):
             if not crosses:
                 break
             m += 1
-        if node < g.n_tips:
-            k += 1
-            continue
-        share = (t - m * spacing) / spacing if m + 1 < cells else 0.0
         over = min(m + 1, cells - 1)
         slope = math.log(x[over] / x[m]) / spacing
         theta = math.log(x[m]) + slope * (t - m * spacing)
+        if node < g.n_tips:
+            by_height[node] += k * math.exp(-theta)
+            k += 1
+            continue
+        share = (t - m * spacing) / spacing if m + 1 < cells else 0.0
         total -= theta
         by_number[m] -= (1.0 - share) / x[m]
         by_number[over] -= share / x[over]

@@ -38,7 +38,8 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 
 def density(g, x, settings, by_height, by_number):
-    """The compiled form. d/dt_c = -C(k, 2) / N_G + C(k - 1, 2) / N_G', G' the group of the next joining."""
+    """The compiled form. d/dt_c = -C(k, 2) / N_G + C(k - 1, 2) / N_G', G' the group of the next joining;
+    of a tip k / N_G."""
     group, left, k, last, total, log_size, by_size = 0, g.groups[0], 0, 0.0, 0.0, math.log(x[0]), 1.0 / x[0]
     if settings[0] == 0.0:
         total = -math.log(x[0])
@@ -56,6 +57,7 @@ def density(g, x, settings, by_height, by_number):
         by_number[group] += exposure * by_size
         last = t
         if node < g.n_tips:
+            by_height[node] += k * by_size
             k += 1
             continue
         total -= log_size

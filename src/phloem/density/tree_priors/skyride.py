@@ -55,6 +55,7 @@ def density(g, x, settings, by_height, by_number):
         by_number[min(j, sizes - 1)] += exposure / size
         last = t
         if node < g.n_tips:
+            by_height[node] += k / size
             k += 1
             continue
         total -= math.log(size)
@@ -76,8 +77,7 @@ def density(g, x, settings, by_height, by_number):
             by_number[j - 1] += precision * weight * step / x[j - 1]
             by_height[root] -= field / g.heights[root]
             by_height[node] += field / apart
-            if two_before >= g.n_tips:
-                by_height[two_before] -= field / apart
+            by_height[two_before] -= field / apart
         two_before, before, j = before, node, j + 1
     return total
 

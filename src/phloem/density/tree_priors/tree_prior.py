@@ -86,7 +86,7 @@ class TreePrior:
     name: on the command line. parameters: Scale and options by name (option → value) → Parameters.
     log_density: (Genealogy, x (n,) the blocks' numbers, settings) → float, plainly, in NumPy: the
     specification. density: (genealogy, x, settings, by_height (N,), by_number (n,)) → the same, and adds its
-    derivatives by the heights of internal nodes and by the numbers: a plain function that the samplers
+    derivatives by heights, of tips too, and by the numbers: a plain function that the samplers
     compile. contemporaneous: True if all tips must have height 0. options: names of those it takes;
     LEVEL and REMOVAL are given as True where those numbers have a prior. joining: where the density is a
     product over joinings and intervals of functions of time, (t, x, settings, out) → 0.0, out[0] the log

@@ -64,8 +64,7 @@ def density(g, x, settings, by_height, by_number):
             room = g.heights[piece] - g.heights[node]
             total -= math.log(room)
             by_height[piece] -= 1.0 / room
-            if node >= g.n_tips:
-                by_height[node] += 1.0 / room
+            by_height[node] += 1.0 / room
     return total
 
 

@@ -15,7 +15,7 @@ class Field(NamedTuple):
     by_number (n,) of all its numbers, by_height (N,), rows (7, K): the mode; D and L of the curvature L D Lᵀ
     there, L by its values below the diagonal; slopes, and three of moved ones. spacing: of times between
     which sizes are constant, 0 where they are none; cell: (N,) int64 between which of them joinings are in a
-    trajectory, motion (4, N): compiled/crossings.py. place: of log N₁ among the coordinates of numbers."""
+    trajectory, motion (7, N): compiled/crossings.py. place: of log N₁ among the coordinates of numbers."""
 
     density: int
     settings: np.ndarray
@@ -41,6 +41,6 @@ def field_of(model: TimeModel, density: int, settings: np.ndarray) -> Field:
     spacing = float(settings[0]) if model.tree_prior.stepped else 0.0
     return Field(
         density, settings, n, precise, np.ones(size), np.zeros(size), np.zeros(nodes), np.zeros((7, n)),
-        spacing, np.zeros(nodes, np.int64), np.zeros((4, nodes)),
+        spacing, np.zeros(nodes, np.int64), np.zeros((7, nodes)),
         int(model.space.coordinate_offsets[model.space.index("pop_size")]) if n else 0,
     )  # fmt: skip

@@ -230,7 +230,7 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
     if m.name in OF_PLACES:
         most = 0.4 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known
         return m.move.weight * min(most, model.n_tips / 50)  # a place or two of each subtree's many
-    if m.move.needs == "dates":  # no trajectory moves them
+    if m.move.needs == "dates":
         n_moving = int((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).sum())
         return m.move.weight * n_moving**0.5
     # heights mix by few trajectories, topologies of very many taxa by very many moves, which cost little

@@ -3,8 +3,8 @@
 T tips, N = 2T-1 nodes, root last (tree/dated.py), n numbers, m coordinates of them, K clocks, each of some
 parts of the data, L cells (ranges of the columns of a part), M moves, C sets of taxa that something is known
 of, E entries of the table of clades. D = (1 + K) N + m coordinates of Hamiltonian dynamics: z of heights
-(density/heights.py; 0 of tips), ε of branches, one clock's after the other's (density/clocks.py; of the root
-unused), numbers.
+(density/heights.py, tip_heights.py; 0 of tips that stay), ε of branches, one clock's after the other's
+(density/clocks.py; of the root unused), numbers.
 """
 
 from __future__ import annotations
@@ -252,7 +252,8 @@ class TimeState(NamedTuple):
 class TimeScratch(NamedTuple):
     """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips
     below; moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors, tops:
-    (N,). y, momentum, slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the
+    (N,), tip_limits (T, 2), oldest (N,) int64, (0,) where all dates are known: of density/heights.py and
+    tip_heights.py. y, momentum, slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the
     likelihood's. of_cells (L', 1 + N + e): log-likelihoods and derivatives by the lengths of their clock
     and by the model's numbers, as last asked for. by_length (K, N): the likelihood's derivatives. by_height
     (N,), by_value (n,), by_deviation (K, N): derivatives. counts (2, N), ancestors (C,) int64; ages (C,):
@@ -276,6 +277,8 @@ class TimeScratch(NamedTuple):
     engine: np.ndarray
     anchors: np.ndarray
     tops: np.ndarray
+    tip_limits: np.ndarray
+    oldest: np.ndarray
     y: np.ndarray
     momentum: np.ndarray
     slope: np.ndarray

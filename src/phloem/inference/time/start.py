@@ -340,11 +340,10 @@ def time_scratch(
     ancestral: Memory | CodedMemory | None, field: Field,
 ) -> TimeScratch:  # fmt: skip
     """What a run works in."""
-    n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
+    n, m, e, k = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from), len(data.clock.rate)
     keys = np.zeros(n, np.uint64)
     keys[: data.n_tips] = tip_keys(data.n_tips)
-    square, n_clocks = data.recipes.base.shape[1] ** 2, len(data.clock.rate)
-    vectors = [np.zeros((1 + n_clocks) * n + m) for _ in range(5)]
+    square, vectors = data.recipes.base.shape[1] ** 2, [np.zeros((1 + k) * n + m) for _ in range(5)]
     return TimeScratch(
         cell=cells.forest.scratch(),
         down=down_scratch(cells.forest.parts),
@@ -354,15 +353,17 @@ def time_scratch(
         engine=np.ones((2, e)),
         anchors=np.zeros(n),
         tops=np.zeros(n),
+        tip_limits=np.zeros((data.n_tips, 2)),
+        oldest=np.zeros(n if len(data.moving) else 0, np.int64),
         y=vectors[0],
         momentum=vectors[1],
         slope=vectors[2],
         kick=vectors[3],
         scale=vectors[4],
         of_cells=np.zeros((len(data.clock_of), 1 + n + e)),
-        by_length=np.zeros((n_clocks, n)),
+        by_length=np.zeros((k, n)),
         by_height=np.zeros(n),
-        by_deviation=np.zeros((n_clocks, n)),
+        by_deviation=np.zeros((k, n)),
         by_value=np.zeros(state.values.shape[1]),
         counts=np.zeros((2, n), np.int64),
         ancestors=np.zeros(len(data.calibrations.size), np.int64),

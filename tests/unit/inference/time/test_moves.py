@@ -24,7 +24,7 @@ from phloem.inference.time.compiled.groups import Grouped, follow, groups_follow
 from phloem.inference.time.compiled.known_places import entry, place_key
 from phloem.inference.time.field import Field
 from phloem.inference.time.move_table import registered
-from phloem.inference.time.moves import clade_dates, learnt_spr, parsimony_spr, tip_and_parent, tip_date
+from phloem.inference.time.moves import learnt_spr, parsimony_spr, tip_date
 from phloem.inference.time.records import KnownPlaces
 from phloem.tree.dated import dated_tree, random_dated_tree
 from unit.inference.mcmc.test_walks import characters
@@ -295,8 +295,7 @@ def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
 def test_a_move_leaves_the_prior_as_it_is(name):
     move = registered()[name]
     dates = move.needs == "dates"
-    if name != "clade_dates":  # which needs two such tips
-        assert largest_flow(move, draws(uncertain=dates), move.propose) < 4.2
+    assert largest_flow(move, draws(uncertain=dates), move.propose) < 4.2
     if dates:
         assert largest_flow(move, of_wider_dates(), move.propose) < 4.2
     if name in ("spread_centred", "parsimony_spr"):  # these read what kind of clock it is
@@ -305,11 +304,10 @@ def test_a_move_leaves_the_prior_as_it_is(name):
             assert largest_flow(move, of_clock(kind), move.propose, kind) < 4.2
 
 
-@pytest.mark.parametrize("module", [tip_date, tip_and_parent, clade_dates])
-def test_a_date_that_only_gets_older_is_seen(module, monkeypatch):
-    right = module.shifted
-    monkeypatch.setattr(module, "shifted", lambda value, by, low, high: right(value, abs(by), low, high))
-    assert largest_flow(module.MOVE, of_wider_dates(), module.MOVE.propose) > 10
+def test_a_date_that_only_gets_older_is_seen(monkeypatch):
+    right = tip_date.shifted
+    monkeypatch.setattr(tip_date, "shifted", lambda value, by, low, high: right(value, abs(by), low, high))
+    assert largest_flow(tip_date.MOVE, of_wider_dates(), tip_date.MOVE.propose) > 10
 
 
 @pytest.mark.parametrize("module", [parsimony_spr, learnt_spr])

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.density import calibrations, clocks, heights
+from phloem.density import clocks
 from phloem.density.clocks import WHITE_NOISE
 from phloem.density.local_clocks import Branches
 from phloem.hardware.numba_compile import uncounted
@@ -35,6 +35,12 @@ from phloem.inference.time.compiled.coordinates import (
 from phloem.inference.time.compiled.crossings import drift, set_cells
 from phloem.inference.time.compiled.density import log_spread
 from phloem.inference.time.compiled.known_places import entry
+from phloem.inference.time.compiled.tree_coordinates import (
+    has_coordinate,
+    place_heights,
+    pull_back_heights,
+    set_heights,
+)
 from phloem.inference.time.records import (
     CENTRE,
     COUNT,
@@ -60,12 +66,6 @@ WORST = 1000.0  # energy error of a trajectory that has left its range
 TARGET, OF_KINKS = 0.8, 0.6  # acceptance aimed at; where errors are of the first order in a step
 OUTER, MOST_INNER = 0.15, 100  # a step of the likelihood's force, in scales; and of the prior's in one
 
-set_ancestors = uncounted(calibrations.set_ancestors)
-set_anchors = uncounted(heights.set_anchors)
-set_limits = uncounted(heights.set_limits)
-to_ratios = uncounted(heights.to_ratios)
-from_ratios = uncounted(heights.from_ratios)
-pull_back = uncounted(heights.pull_back)
 branches_last = uncounted(clocks.branches_last)
 set_lengths = uncounted(clocks.set_lengths)
 pull_back_lengths = uncounted(clocks.pull_back_lengths)
@@ -85,8 +85,8 @@ def set_scales(data, state, scratch, which):
         known = at >= 0 and state.clade[at] == scratch.keys[x]
         for row in range(rows):
             there = with_rates and state.parent[slot, x] >= 0
-            if row == OF_HEIGHT:  # of a node as old as a tip below it there is no coordinate
-                there = which != MODEL and x >= data.n_tips and scratch.y[x] > -math.inf
+            if row == OF_HEIGHT:
+                there = which != MODEL and has_coordinate(data, scratch, x)
             variance = state.usual[row]
             if known and state.variance[row, at] > 0.0:
                 variance = state.variance[row, at]
@@ -97,17 +97,6 @@ def set_scales(data, state, scratch, which):
         for i in range(blocks.coordinate[b], end):
             moves = blocks.taken[which, b] != 0
             scale[rows * n + i] = math.sqrt(state.number_variance[i]) if moves else 0.0
-
-
-@uncounted
-def set_heights(data, state, scratch):
-    """Coordinates of the accepted heights, between limits of ages, into scratch.y."""
-    old, known, y = state.slot[0], data.calibrations, scratch.y
-    parent, left, right, order = state.parent[old], state.left[old], state.right[old], state.order[old]
-    set_anchors(left, right, order, state.heights[old], scratch.anchors)
-    set_ancestors(left, right, order, known, data.n_tips, scratch.counts, scratch.ancestors)
-    set_limits(parent, scratch.ancestors, known.least, known.most, scratch.anchors, scratch.tops)
-    to_ratios(left, parent, state.heights[old], scratch.anchors, scratch.tops, y[: parent.shape[0]])
 
 
 @uncounted
@@ -228,13 +217,12 @@ def place(data, state, scratch, which, proposed):
     False, the start); returns the log Jacobian, -inf where a branch lasts no time. Branch lengths are written
     where the likelihood acts."""
     new, n, clock, y = 1 - state.slot[0], state.parent.shape[1], data.clock, scratch.y
-    parent, left, heights_ = state.parent[new], state.left[new], state.heights[new]
+    parent, heights_ = state.parent[new], state.heights[new]
     values = state.values[new] if proposed else scratch.room  # of blocks that are not taken as they are
     total = from_coordinates(data.blocks, data.blocks.taken[which], y[state.usual.shape[0] * n :], values)
     if which == MODEL:
         return total if total == total else -math.inf
-    where = heights_ if proposed else scratch.spots
-    total += from_ratios(left, parent, state.order[new], scratch.anchors, scratch.tops, y[:n], where)
+    total += place_heights(data, state, scratch, heights_ if proposed else scratch.spots[:n], proposed)
     if proposed and total > -math.inf:
         possible, deviations, lengths = True, state.deviations[new], state.lengths[new]
         if which == JOINT:
@@ -259,7 +247,7 @@ def add_slopes(data, state, scratch, which):
     scratch.slope (D,), and where the likelihood acts its own in scratch.kick. Returns what the log density
     gains besides: where distances are held, that of the deviations is one of distances."""
     new, n, extra, rows = 1 - state.slot[0], state.parent.shape[1], 0.0, state.usual.shape[0]
-    parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
+    heights_, values = state.heights[new], state.values[new]
     by_height, by_deviation, by_value = scratch.by_height, scratch.by_deviation, scratch.by_value
     spare = scratch.spots
     if which == DATES:
@@ -281,8 +269,7 @@ def add_slopes(data, state, scratch, which):
             for x in range(n):
                 spare[x] = by_height[x]
         slope = scratch.kick if part == 1 else scratch.slope
-        limits = scratch.anchors, scratch.tops
-        pull_back(state.left[new], parent, state.order[new], *limits, heights_, by_height)
+        pull_back_heights(data, state, scratch, heights_)
         for x in range(n):
             slope[x] = by_height[x]
             for c in range(by_deviation.shape[0]):

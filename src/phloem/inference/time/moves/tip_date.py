@@ -26,4 +26,4 @@ def tip_date(p):
     return 0.0
 
 
-MOVE = Move("tip_date", tip_date, 4, 0.5, 0.3, (1e-3, 2.0), needs="dates", holds=True)
+MOVE = Move("tip_date", tip_date, 1, 0.5, 0.3, (1e-3, 2.0), needs="dates", holds=True)
