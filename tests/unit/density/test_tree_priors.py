@@ -65,10 +65,11 @@ def slope_error(prior, g, x, settings):
             ends.append(prior.log_density(*own, settings))
         return (ends[0] - ends[1]) / 2e-6
 
-    nodes = range(g.n_tips if prior.contemporaneous else 1, len(g.heights))  # tip 0 is of the end
+    tips = [] if prior.contemporaneous else np.flatnonzero(g.heights[: g.n_tips] > 0)  # others are of the end
+    nodes = [*tips, *range(g.n_tips, len(g.heights))]
     heights = np.array([moved(g.heights, i, "heights") for i in nodes])
     numbers = np.array([moved(x, i, "numbers") for i in range(len(x))])
-    found, expected = np.append(by_height[nodes.start :], by_number), np.append(heights, numbers)
+    found, expected = np.append(by_height[nodes], by_number), np.append(heights, numbers)
     return np.abs(found - expected).max() / np.abs(expected).max()
 
 

@@ -341,8 +341,7 @@ def time_scratch(
 ) -> TimeScratch:  # fmt: skip
     """What a run works in."""
     n, m, e, k = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from), len(data.clock.rate)
-    keys = np.zeros(n, np.uint64)
-    keys[: data.n_tips] = tip_keys(data.n_tips)
+    keys = np.append(tip_keys(data.n_tips), np.zeros(n - data.n_tips, np.uint64))
     square, vectors = data.recipes.base.shape[1] ** 2, [np.zeros((1 + k) * n + m) for _ in range(5)]
     return TimeScratch(
         cell=cells.forest.scratch(),
