@@ -121,6 +121,7 @@ def look_at(settings: TimeTreeSettings) -> tuple[TimeTreeSettings, TimeInput, st
     _refuse_short(settings.chains)
     data = _input(settings)
     settings, selection = _chosen(settings, data)
+    prior_constant(with_working(settings, data.model), data.model)
     return settings, data, selection.reason
 
 

@@ -65,6 +65,7 @@ def test_a_killed_search_for_the_constant_goes_on(prior, monkeypatch):
         assert Path(f"{prior}/killed.{ending}").read_text() == Path(f"{prior}/prior.{ending}").read_text()
 
 
+@pytest.mark.parametrize("look", [(), ("--dry-run",)])
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -74,9 +75,9 @@ def test_a_killed_search_for_the_constant_goes_on(prior, monkeypatch):
         (("--prior-only",), "another use_data"),
     ],
 )
-def test_what_cannot_be_is_said(prior, more, message, tmp_path):
+def test_what_cannot_be_is_said(prior, more, message, look, tmp_path):
     own = [option.replace("FOLDER", str(prior)) for option in more]
-    told = stones(prior, *own, "--prefix", str(tmp_path / "x"))
+    told = stones(prior, *own, *look, "--prefix", str(tmp_path / "x"))
     assert isinstance(told.exception, InputError) and re.search(message, str(told.exception)), told.output
     assert told.exception.hint
 
