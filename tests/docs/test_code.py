@@ -68,6 +68,7 @@ def small(words: list[str]) -> list[str]:
     command = words[1] if len(words) > 1 else ""
     no_patience = {"--fast", "MF"} & set(words)  # one sets it, the other has no search
     extra = ["--radius", "1"] if no_patience else SMALL.get(command, "").split()
+    extra = [] if "--fixed-tree" in words else extra  # nor has this
     for option, instead in SMALL_WITH.items():
         extra += instead.split() if option in words else []
     chosen = re.search("--model (auto|MF)", " ".join(words))
