@@ -12,9 +12,15 @@ from phloem.density.parts import LengthLinkage
 from phloem.density.space import Block, Space
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.hardware.blas import one_blas_thread
-from phloem.inference.ml.criteria import criteria
-from phloem.inference.ml.optimize import Progress, Run, in_order, starts_of_parts
-from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum, result_of
+from phloem.inference.ml.optimize import Progress, starts_of_parts
+from phloem.inference.ml.optimum import (
+    OptimizeResult,
+    PartitionedOptimum,
+    Run,
+    best_run,
+    fields_of_optimum,
+    result_of,
+)
 from phloem.inference.ml.starts import Start
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood
@@ -47,21 +53,9 @@ def fit_at_lengths(
     are those that are fitted or counted in the data: no length is, the factor is one."""
     search = _AtLengths(likelihood, scaled, progress, tolerance)
     runs = [search.climb(start) for start in starts_of_parts([p.model for p in likelihood.part_models])]
-    best = max(runs, key=lambda run: run.log_likelihood)
-    slope = search.settle(best.vector)
-    in_order(likelihood)
-    value, n_free = likelihood.log_likelihood(), search.n_free
+    slope = search.settle(best_run(runs).vector)
     return result_of(
-        likelihood,
-        {
-            "log_likelihood": value,
-            "starting_log_likelihoods": tuple(run.log_likelihood for run in runs),
-            "n_free": n_free,
-            "evaluations": search.evaluations,
-            "converged": best.converged,
-            "largest_derivative": float(np.abs(slope).max(initial=0.0)),
-            **criteria(value, n_free, sum(p.n_sites for p in likelihood.part_models))._asdict(),
-        },
+        likelihood, fields_of_optimum(likelihood, runs, search.n_free, search.evaluations, slope)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,13 +14,19 @@ from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.hardware.blas import one_blas_thread
 from phloem.inference.ml.criteria import criteria, free_numbers
-from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum, result_of
+from phloem.inference.ml.optimum import (
+    OptimizeResult,
+    PartitionedOptimum,
+    Run,
+    best_run,
+    fields_of_optimum,
+    result_of,
+)
 from phloem.inference.ml.starts import Start, restarts
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
-from phloem.model.record import ParameterValue
 from phloem.model.site_rates import gamma_rates
 
 Progress = Callable[[int, float], None]
@@ -97,7 +103,7 @@ def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress 
     lengths = search.first_lengths()
     for start in starts_of_parts([part.model for part in likelihood.part_models]):
         runs.append(search.run(lengths, start, fitted=bool(runs)))
-        lengths = search.lengths_of(_best(runs).vector)
+        lengths = search.lengths_of(best_run(runs).vector)
     if len(runs) > 1 and len(likelihood.part_models) > 1:
         runs.append(search.climb(search.best_of_parts(runs)))
     return _settle(search, runs)
@@ -173,14 +179,6 @@ def starts_of_parts(models: Sequence[Model]) -> list[list[Start]]:
     """For every run, where the parameters of every part begin that do not begin at their own start."""
     by_part = [restarts(model.free) for model in models]
     return [[own[k % len(own)] for own in by_part] for k in range(max(map(len, by_part)))]
-
-
-class Run(NamedTuple):
-    """What a climb reached, where, and whether its last round gained almost nothing."""
-
-    log_likelihood: float
-    vector: np.ndarray
-    converged: bool
 
 
 class _Search:
@@ -351,44 +349,10 @@ class _Search:
         return -value, -slope
 
 
-def _best(runs: list[Run]) -> Run:
-    return max(runs, key=lambda run: run.log_likelihood)
-
-
 def _settle(search: _Search, runs: list[Run]) -> dict:
     """The fields of Optimum; puts the likelihood there."""
-    likelihood, best = search.likelihood, _best(runs)
-    slope = search.projected_slope(best.vector)
-    likelihood.place(search.parameterisation, search.natural(best.vector))
-    in_order(likelihood)
-    value, n_free = likelihood.log_likelihood(), free_numbers(likelihood, search.parameterisation)
-    n_sites = sum(part.n_sites for part in likelihood.part_models)
-    return {
-        "log_likelihood": value,
-        "starting_log_likelihoods": tuple(run.log_likelihood for run in runs),
-        "n_free": n_free,
-        "evaluations": search.evaluations,
-        "converged": best.converged,
-        "largest_derivative": float(np.abs(slope).max(initial=0.0)),
-        **criteria(value, n_free, n_sites)._asdict(),
-    }
-
-
-def in_order(likelihood: BlockLikelihood) -> None:
-    """Free rates as they act, with weighted mean 1, in ascending order unless each has its own process."""
-    if isinstance(likelihood, TreeLikelihood):
-        likelihood.set(parameters=_mean_rate_one(likelihood.parameters, likelihood.model.fused))
-    elif isinstance(likelihood, PartitionedLikelihood):
-        fused = [part.model.fused for part in likelihood.part_models]
-        for (part, values), fixed_order in zip(likelihood.parameters.items(), fused):
-            shared = [r for r in ("rates", "weights") if likelihood.linkage.parameters.get(r)]
-            if len(shared) != 1:  # shared rates over weights of every part's own have no order
-                likelihood.set(parameters={part: _mean_rate_one(values, fixed_order)})
-
-
-def _mean_rate_one(values: Mapping[str, ParameterValue], fixed_order: bool) -> dict[str, ParameterValue]:
-    if "rates" not in values or "weights" not in values:
-        return {}
-    weights, rates = np.asarray(values["weights"]), np.asarray(values["rates"])
-    order = np.arange(len(rates)) if fixed_order else np.argsort(rates)
-    return {"rates": (rates / (weights @ rates))[order], "weights": weights[order]}
+    likelihood, vector = search.likelihood, best_run(runs).vector
+    slope = search.projected_slope(vector)
+    likelihood.place(search.parameterisation, search.natural(vector))
+    n_free = free_numbers(likelihood, search.parameterisation)
+    return fields_of_optimum(likelihood, runs, n_free, search.evaluations, slope)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
+from phloem.inference.ml.criteria import criteria
 from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.likelihood.term import BlockLikelihood
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.record import ParameterValue
 from phloem.tree.tree import Tree
@@ -88,3 +91,52 @@ def result_of(likelihood, best):
         parameters=likelihood.parameters,
         model_texts=likelihood.model_texts,
     )
+
+
+class Run(NamedTuple):
+    """What a climb reached, where, and whether its last round gained almost nothing."""
+
+    log_likelihood: float
+    vector: np.ndarray
+    converged: bool
+
+
+def best_run(runs: Sequence[Run]) -> Run:
+    return max(runs, key=lambda run: run.log_likelihood)
+
+
+def fields_of_optimum(
+    likelihood: BlockLikelihood, runs: Sequence[Run], n_free: int, evaluations: int, slope: np.ndarray
+) -> dict:
+    """Where the likelihood stands, the end of the best of some runs; slope: projected at bounds."""
+    _order_free_rates(likelihood)
+    value, n_sites = likelihood.log_likelihood(), sum(part.n_sites for part in likelihood.part_models)
+    return {
+        "log_likelihood": value,
+        "starting_log_likelihoods": tuple(run.log_likelihood for run in runs),
+        "n_free": n_free,
+        "evaluations": evaluations,
+        "converged": best_run(runs).converged,
+        "largest_derivative": float(np.abs(slope).max(initial=0.0)),
+        **criteria(value, n_free, n_sites)._asdict(),
+    }
+
+
+def _order_free_rates(likelihood: BlockLikelihood) -> None:
+    """Free rates as they act, with weighted mean 1, in ascending order unless each has its own process."""
+    if isinstance(likelihood, TreeLikelihood):
+        likelihood.set(parameters=_mean_rate_one(likelihood.parameters, likelihood.model.fused))
+    elif isinstance(likelihood, PartitionedLikelihood):
+        fused = [part.model.fused for part in likelihood.part_models]
+        for (part, values), fixed_order in zip(likelihood.parameters.items(), fused):
+            shared = [r for r in ("rates", "weights") if likelihood.linkage.parameters.get(r)]
+            if len(shared) != 1:  # shared rates over weights of every part's own have no order
+                likelihood.set(parameters={part: _mean_rate_one(values, fixed_order)})
+
+
+def _mean_rate_one(values: Mapping[str, ParameterValue], fixed_order: bool) -> dict[str, ParameterValue]:
+    if "rates" not in values or "weights" not in values:
+        return {}
+    weights, rates = np.asarray(values["weights"]), np.asarray(values["rates"])
+    order = np.arange(len(rates)) if fixed_order else np.argsort(rates)
+    return {"rates": (rates / (weights @ rates))[order], "weights": weights[order]}

@@ -11,7 +11,8 @@ from phloem.data.alignment import alignment_from_sequences, taxa_with_data
 from phloem.data.alphabet import alphabet
 from phloem.density.parts import Linkage
 from phloem.inference.ml.criteria import free_numbers
-from phloem.inference.ml.optimize import Run, _Search, fit_parameterisation, optimize
+from phloem.inference.ml.optimize import _Search, fit_parameterisation, optimize
+from phloem.inference.ml.optimum import Run
 from phloem.io.trees import parse_trees
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.partitioned import PartitionedLikelihood
