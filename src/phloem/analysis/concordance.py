@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.concordance_parts import COLUMNS as PART_COLUMNS
-from phloem.analysis.concordance_parts import part_rows, rows_of_taxa
+from phloem.analysis.concordance_parts import part_rows, rows_of_sites, rows_of_taxa
 from phloem.analysis.ml_supports import BOOTSTRAP, TRANSFER
 from phloem.analysis.model_file import file_of_model, model_of
 from phloem.analysis.negative_lengths import without_negative
@@ -146,7 +146,7 @@ def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
             row |= numbers
         columns, labels = (*columns, *OF_GENES), [*labels, "gCF", "local posterior"]
     for name, of_sites, text in _site_factors(settings, tree, groups):
-        more = _of_sites(name, of_sites)
+        more = rows_of_sites(name, of_sites)
         columns, labels, model = (*columns, *more[0]), [*labels, name], text or model
         for row, numbers in zip(rows, more):
             row |= numbers
@@ -333,19 +333,6 @@ def _by_likelihood(
         corners = messages.states_behind([ends[x] for x in four], edges.back)[:, : len(seen)]
         made.append(likely_concordance(corners[None], patterns.weights * seen))
     return SiteConcordance(*(np.concatenate(column) for column in zip(*made))), fit.model_text
-
-
-def _of_sites(name: str, found: SiteConcordance) -> list[dict[str, Any]]:
-    """Shares in percent, None where no site is decisive; numbers of sites."""
-    last = name.removeprefix("sCF")
-    rows = []
-    for shares, sites, n, looked, telling in zip(*found):
-        row: dict[str, Any] = {}
-        for own, share, count in zip((name, f"sDF{last}1", f"sDF{last}2"), shares.tolist(), sites.tolist()):
-            row |= {own: 100.0 * share if np.isfinite(share) else None, f"{own}_N": count}
-        quartets = {} if last else {"quartets": int(looked), "decisive_quartets": int(telling)}
-        rows.append(row | {f"sN{last}": float(n)} | quartets)
-    return rows
 
 
 def _names_below(tree: Tree) -> list[list[str]]:

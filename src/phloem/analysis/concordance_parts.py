@@ -1,4 +1,4 @@
-"""`phloem concordance --partitions`: site concordance of every part of the alignment on its own."""
+"""Rows of `phloem concordance` about sites: of the alignment, and of every part on its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from phloem.analysis.reading import DataOptions, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
-from phloem.summary.site_concordance import site_concordance
+from phloem.summary.site_concordance import SiteConcordance, site_concordance
 from phloem.tree.match import respelled
 from phloem.tree.tree import Tree
 
@@ -32,6 +32,19 @@ def rows_of_taxa(tree: Tree, alignment: Alignment, groups: np.ndarray, file: str
     return own
 
 
+def rows_of_sites(name: str, found: SiteConcordance) -> list[dict[str, Any]]:
+    """Shares in percent, None where no site is decisive; numbers of sites."""
+    last = name.removeprefix("sCF")
+    rows = []
+    for shares, sites, n, looked, telling in zip(*found):
+        row: dict[str, Any] = {}
+        for own, share, count in zip((name, f"sDF{last}1", f"sDF{last}2"), shares.tolist(), sites.tolist()):
+            row |= {own: 100.0 * share if np.isfinite(share) else None, f"{own}_N": count}
+        quartets = {} if last else {"quartets": int(looked), "decisive_quartets": int(telling)}
+        rows.append(row | {f"sN{last}": float(n)} | quartets)
+    return rows
+
+
 def part_rows(
     data: DataOptions, tree: Tree, groups: np.ndarray, branches: Sequence[str], quartets: int, seed: Sequence
 ) -> Iterator[dict[str, Any]]:
@@ -41,8 +54,6 @@ def part_rows(
         own = rows_of_taxa(tree, part.alignment, groups, data.alignment)
         rng = np.random.default_rng(seed)
         found = site_concordance(site_patterns(part.alignment), own, quartets, rng)
-        for branch, shares, sites, n in zip(branches, found.shares, found.sites, found.decisive):
-            row = {"branch": branch, "part": part.name, "characters": part.alignment.n_sites}
-            for name, share, count in zip(("sCF", "sDF1", "sDF2"), shares.tolist(), sites.tolist()):
-                row |= {name: 100.0 * share if np.isfinite(share) else None, f"{name}_N": count}
-            yield row | {"sN": float(n)}
+        for branch, own_row in zip(branches, rows_of_sites("sCF", found)):
+            row = {"branch": branch, "part": part.name, "characters": part.alignment.n_sites} | own_row
+            yield {name: row[name] for name in COLUMNS}

@@ -43,9 +43,8 @@ class MlData:
     """parts: with all sequences; model_text is what --model or the partition file says, None where neither
     does. partitioned: whether a partition file names them. rows: which sequences are searched with, all
     where a constraint or a tree that is held sets equal ones apart, and where copies make characters
-    informative. device: where
-    one alignment is searched. tips: column of a table → taxon → text, for Nextstrain. held: the tree that is
-    not searched."""
+    informative. device: where one alignment is searched. tips: column of a table → taxon → text, for
+    Nextstrain. held: the tree that is not searched."""
 
     settings: MlSettings
     parts: tuple[Part, ...]
