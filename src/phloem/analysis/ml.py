@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from phloem.analysis.likelihood import few_sites, optimum_record
 from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
 from phloem.analysis.ml_choice import Chosen, choose
+from phloem.analysis.ml_classes import class_records
 from phloem.analysis.ml_constraint import assure, constraint_record, require_obeying
 from phloem.analysis.ml_data import MlData, only_variable, read_ml_data, settings_of
 from phloem.analysis.ml_device import device_identity, on_device
@@ -119,7 +120,7 @@ class MlResult:
         records = {name: choice_record(choice) for name, choice in self.choices.items()}
         several = {"model_choices": records} if records else {}
         chosen = {"model_choice": records[""]} if "" in records else several
-        searched = {} if self.found is None else _search_record(self.found, self.newick)
+        searched = {} if self.found is None else _search_record(self.found, self.newick, self.rows)
         supported = {} if self.supports is None else {"supports": self.supports.to_json()}
         return {
             **searched,
@@ -139,7 +140,7 @@ class MlResult:
         }
 
 
-def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
+def _search_record(found: SearchResult, tree: str, rows: Distinct) -> dict[str, object]:
     """starts: none of a tree that was not searched."""
     optimum = found.optimum
     start = {"origin": found.origin, "log_likelihood": found.first} if found.starts else None
@@ -148,6 +149,7 @@ def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
         "model": model_text_of(optimum),
         "tree": tree,
         **parts_record(found.likelihood),
+        **class_records(found.likelihood, rows),
         "optimum": optimum_record(optimum),
         "start": start,
         "starts": [one._asdict() for one in found.starts],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from phloem.analysis.ml_data import MlData
-from phloem.errors import InputError
+from phloem.errors import InputError, ModelError
 from phloem.pruning.gpu.cost import A_TRY
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection, select_search
@@ -29,7 +29,14 @@ def on_device(data: MlData) -> tuple[MlData, Selection | None]:
         return replace(data, device="gpu").searched(data.models()).groups
 
     climbs = effort.starts * (1.0 + A_TRY * effort.patience)
-    selection = select_search(settings.device, groups, climbs, settings.threads)
+    try:
+        selection = select_search(settings.device, groups, climbs, settings.threads)
+    except ModelError as problem:
+        if settings.device == "gpu":
+            raise
+        selection = replace(
+            select_search("cpu", groups, climbs, settings.threads), reason=f"CPU chosen: {problem.message}"
+        )
     return replace(data, device="gpu" if selection.engine == "gpu" else "cpu"), selection
 
 

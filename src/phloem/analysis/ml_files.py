@@ -10,6 +10,7 @@ import numpy as np
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_ancestral import write_ancestral
 from phloem.analysis.ml_auspice import write_for_auspice
+from phloem.analysis.ml_classes import class_trees
 from phloem.analysis.ml_data import MlData, columns_of
 from phloem.analysis.ml_iqtree import write_iqtree
 from phloem.analysis.ml_merge import scheme_text
@@ -39,6 +40,8 @@ def write_result(result: MlResult, data: MlData) -> None:
         write_file(f"{prefix}.sites", "\n".join(_site_lines(likelihood, data)) + "\n")
         if isinstance(likelihood, PartitionedLikelihood) and likelihood.linkage.lengths != "linked":
             write_trees(f"{prefix}.parts.nwk", part_trees(likelihood, data))
+        if classes := class_trees(likelihood, data.rows):
+            write_trees(f"{prefix}.classes.nwk", classes)
         if result.settings.ancestral:
             write_ancestral(result.found, data, result.outgroup, prefix)
         if result.settings.auspice:

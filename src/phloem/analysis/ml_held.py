@@ -114,7 +114,7 @@ def fitted_held(
     """start: where the fit begins. ModelError for models that a search refuses, but for +AG, and under +AG
     for what takes sites one by one."""
     from phloem.inference.ml.held import fit_held
-    from phloem.inference.ml.searched import refuse
+    from phloem.inference.ml.searchable import refuse
 
     settings = data.settings
     by_site = {

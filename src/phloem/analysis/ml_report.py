@@ -12,6 +12,7 @@ import numpy as np
 from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import criteria_line, optimum_record
 from phloem.analysis.ml_adequacy import adequacy_lines
+from phloem.analysis.ml_classes import class_lines, class_records
 from phloem.analysis.ml_constraint import constraint_lines
 from phloem.analysis.ml_effort import effort_line
 from phloem.analysis.ml_held import held_lines
@@ -71,6 +72,7 @@ def _search_lines(result: MlResult) -> list[str]:
         f"free numbers: {optimum.n_free}",
         criteria_line(optimum.aic, optimum.aicc, optimum.bic),
         f"tree length: {optimum.tree.lengths[:-1].sum():.6f} substitutions per site",
+        *class_lines(class_records(found.likelihood, result.rows).get("classes", [])),
         "",
         *_how_lines(result, found),
         "",

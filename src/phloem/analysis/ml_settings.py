@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from phloem import __version__
 from phloem.analysis.auspice import AuspiceOptions
 from phloem.analysis.draw import check_picture_name
+from phloem.analysis.ml_classes import has_classes
 from phloem.analysis.ml_effort import Effort, effort_of
 from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
@@ -167,6 +168,8 @@ class MlSettings(FitSettings):
         if self.searches:
             files[f"{prefix}.model"] = f"the model with its numbers, for --model @{prefix}.model"
             files[f"{prefix}.sites"] = "log-likelihood and rate of every site"
+            if not self.partitioned and has_classes(self.model):
+                files[f"{prefix}.classes.nwk"] = "a tree a class of sites, in its own branch lengths"
             if self.ancestral:
                 files[f"{prefix}.state"] = "states at all inner nodes, with probabilities"
                 files[f"{prefix}.ancestral.tree"] = "the tree with the nodes' names"

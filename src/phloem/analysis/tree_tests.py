@@ -184,7 +184,7 @@ def _run_alone(settings: TreeTestsSettings, told: Told | None) -> TreeTestsResul
 
 
 def _root_is_free(data: TestedData) -> bool:
-    from phloem.inference.ml.searched import root_is_free
+    from phloem.inference.ml.searchable import root_is_free
 
     return all(root_is_free(model) for model in data.models)
 

@@ -59,6 +59,10 @@ class Constrained:
         return self.data.weights
 
     @property
+    def n_classes(self) -> int:
+        return self.data.n_classes
+
+    @property
     def free(self) -> frozenset[str]:
         return self.data.free
 

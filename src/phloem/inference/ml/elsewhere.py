@@ -41,7 +41,10 @@ class Elsewhere:
         or shaken where nothing is left to exchange."""
         best = state.place
         if kind == "apart":
-            begun = fit_lengths(self._messages, self._data.edges(self._parsimony.tree(rng).tree), 0.1)
+            apart = self._data.edges(self._parsimony.tree(rng).tree)
+            if self._data.n_classes > 1:  # which sites are fast where is what the best tree says of classes
+                apart = lengths_of_other(HalfEdges(apart.back, best.edges.lengths), branches(best.edges))
+            begun = fit_lengths(self._messages, apart, 0.1)
             return climb(self._messages, begun, self._radius, state.known, vain=state.vain), kind
         kept = branches(best.edges)
         if kind == "exchange":

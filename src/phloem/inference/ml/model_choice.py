@@ -23,7 +23,8 @@ from phloem.inference.ml.model_sets import MOST_CLASSES, Base, bases, exchangeab
 from phloem.inference.ml.optimize import refine
 from phloem.inference.ml.optimum import OptimizeResult
 from phloem.inference.ml.search_state import Doing, Told
-from phloem.inference.ml.searched import OneAlignment, refuse
+from phloem.inference.ml.searchable import refuse, refuse_classes
+from phloem.inference.ml.searched import OneAlignment
 from phloem.inference.ml.starts import Start, one_class_more, restarts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start as TreeStart
@@ -193,6 +194,7 @@ class _Choice:
         models = [self.reader(b.text) for b in tried]
         for model in models:
             refuse(model)
+            refuse_classes(model, "a choice of models", "Leave +H out, or say --model GTR+F+H4.")
         general = tried[0]
         first = "" if general.whole else _suffix("G4" if "G4" in rates else rates[0])
         fit = self.kept.optimum("first", lambda: self._first(self.reader(general.text + first), start))

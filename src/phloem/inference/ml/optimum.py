@@ -12,6 +12,7 @@ from phloem.inference.ml.criteria import criteria
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.tree.tree import Tree
 
@@ -110,6 +111,7 @@ def fields_of_optimum(
 ) -> dict:
     """Where the likelihood stands, the end of the best of some runs; slope: projected at bounds."""
     _order_free_rates(likelihood)
+    _order_classes(likelihood)
     value, n_sites = likelihood.log_likelihood(), sum(part.n_sites for part in likelihood.part_models)
     return {
         "log_likelihood": value,
@@ -132,6 +134,22 @@ def _order_free_rates(likelihood: BlockLikelihood) -> None:
             shared = [r for r in ("rates", "weights") if likelihood.linkage.parameters.get(r)]
             if len(shared) != 1:  # shared rates over weights of every part's own have no order
                 likelihood.set(parameters={part: _mean_rate_one(values, fixed_order)})
+
+
+def _order_classes(likelihood: BlockLikelihood) -> None:
+    """Classes of sites with branch lengths of their own by rising tree length, where nothing but their
+    numbers tells them apart."""
+    if not isinstance(likelihood, TreeLikelihood) or not classes_are_alike(likelihood.model):
+        return
+    lengths, weights = likelihood.branch_lengths, np.asarray(likelihood.parameters["weights"])
+    order = np.argsort(lengths.sum(1), kind="stable")
+    likelihood.set(branch_lengths=lengths[order], parameters={"weights": weights[order]})
+
+
+def classes_are_alike(model: Model) -> bool:
+    """Whether a model has classes with branch lengths of their own that may change places."""
+    own_weights = any(p.name == "weights" for p in model.free)
+    return model.n_length_classes > 1 and not model.fused and own_weights
 
 
 def _mean_rate_one(values: Mapping[str, ParameterValue], fixed_order: bool) -> dict[str, ParameterValue]:

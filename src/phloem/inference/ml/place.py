@@ -37,15 +37,17 @@ class Place(NamedTuple):
     device: Device = "cpu"
     seat: Callable[[Sequence[Problem], int], TreeMessages] | None = None
 
-    def messages(self, problems: Sequence[Problem], radius: int, threads: int) -> TreeMessages:
-        """Of parts that share branch lengths."""
+    def messages(
+        self, problems: Sequence[Problem], radius: int, threads: int, n_sets: int = 1
+    ) -> TreeMessages:
+        """Of parts that share branch lengths, or of one part with n_sets of them, on the CPU."""
         if self.seat is not None:
             return self.seat(problems, radius)
         if self.device == "gpu":
             from phloem.pruning.gpu.directed import GpuMessages
 
             return GpuMessages(problems, radius)
-        return DirectedMessages(problems, radius, threads)
+        return DirectedMessages(problems, radius, threads, n_sets)
 
     def of_sets(self, sets: Sequence[Any]) -> TreeMessages:
         """One, or the sum of several."""

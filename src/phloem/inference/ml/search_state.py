@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -22,6 +22,8 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges
 
+EQUAL = 0.05  # log units that are worth no further search
+_SURE = 2  # tries that lead back to the best tree: most on easy data, hardly one on hard ones
 _FORM = 9
 _OF_SEARCH = re.compile(r"\.(after-)?\d+$")  # ends of the names of files beside the first one
 
@@ -52,12 +54,13 @@ class Doing(NamedTuple):
 Told = Callable[[Doing, float], None]  # and the best log-likelihood
 
 
-Kind = Literal["parsimony", "apart", "ratchet", "exchange", "shaken", "fused", "far"]
+Kind = Literal["parsimony", "apart", "ratchet", "exchange", "shaken", "fused", "far", "classes"]
 
 
 class Better(NamedTuple):
     """A try that led to a better tree: its number, what it began from (fused: what it found was put into the
-    best tree; far: after it, a subtree was moved farther than usual), and the log-likelihood."""
+    best tree; far: after it, a subtree was moved farther than usual; classes: those of sites with lengths of
+    their own were shaken), and the log-likelihood."""
 
     number: int
     kind: Kind
@@ -153,6 +156,26 @@ def together(states: Sequence[SearchState]) -> SearchState:
         whole.found += [better._replace(number=better.number + whole.tries) for better in state.found]
         whole.tries += state.tries
     return whole
+
+
+def likeliest(places: Iterable[Place]) -> list[Place]:
+    """The likeliest first."""
+    return sorted(places, key=lambda place: -place.log_likelihood)
+
+
+def differ(states: Sequence[SearchState]) -> bool:
+    """Whether some ended on likelier trees than others; equal ones may differ in points drawn as branches."""
+    values = [state.place.log_likelihood for state in states]
+    return max(values) - min(values) > EQUAL
+
+
+def look_hard(states: Sequence[SearchState]) -> bool:
+    """Whether searches ended apart; of one, whether few tries led back to its tree, or most
+    independent climbs ended each on another one, as parts of these may lead back all the same."""
+    if len(states) > 1:
+        return differ(states)
+    agree = 2 * len(set(states[0].ends)) <= len(states[0].ends)
+    return not agree or states[0].led_back < _SURE
 
 
 def _plain(place: Place) -> dict[str, Any]:

@@ -14,20 +14,20 @@ from phloem.data.alignment import Alignment
 from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.data.translation import columns_of_site
 from phloem.density.parts import Linkage
-from phloem.errors import ModelError
 from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.optimize import SHORTEST, refine, refine_each, starts_of_parts
 from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum
 from phloem.inference.ml.place import ON_CPU, Place, require_searchable
+from phloem.inference.ml.searchable import refuse, refuse_classes
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.starts import restarts
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.parts import in_part, part_lengths
 from phloem.likelihood.problem import engine_problem
-from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
+from phloem.model.site_rates import gamma_rates
 from phloem.pruning.cpu.directed_sets import DirectedSets
 from phloem.pruning.interface import Problem
 from phloem.pruning.tree_messages import OneSetMessages
@@ -55,6 +55,10 @@ class Searched(Protocol):
 
     @property
     def source(self) -> str | None: ...
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of sites with branch lengths of their own (+H): 1 where there are none."""
 
     @property
     def groups(self) -> list[list[Problem]]:
@@ -101,6 +105,17 @@ class Searched(Protocol):
     def edges_of(self, fit: Fit) -> HalfEdges: ...
 
 
+def _trees_of(edges: HalfEdges, taxa: tuple[str, ...]) -> list[Tree]:
+    """One for every set of lengths."""
+    columns = edges.lengths.reshape(len(edges.back), -1).T
+    return [tree_of(HalfEdges(edges.back, own), taxa) for own in columns]
+
+
+def _lengths_of(tree: Tree, taxa: tuple[str, ...]) -> np.ndarray:
+    """(B,) as a likelihood has them."""
+    return tree_layout(tree, taxa).tree.lengths[:-1]
+
+
 def _problem(patterns: SitePatterns, model: Model) -> Problem:
     none = np.zeros(0, np.int32)
     return engine_problem(patterns, model, (none, none))
@@ -109,7 +124,7 @@ def _problem(patterns: SitePatterns, model: Model) -> Problem:
 def idle_tips_cut(edges: HalfEdges, groups: Sequence[Sequence[Problem]]) -> HalfEdges:
     """With the shortest length at tips of which no data tell, where any is as good: steps on rounding errors
     lead far away, and the tree's length with them. groups: of every set of lengths."""
-    found, columns = edges.copy(), edges.lengths.reshape(len(edges.back), -1).copy()
+    found, columns = edges.copy(), edges.lengths.reshape(len(edges.back), len(groups), -1).copy()
     for k, problems in enumerate(groups):
         silent = [np.all(np.all(p.state_sets, axis=1)[p.tip_codes], axis=1) for p in problems]
         tips = np.flatnonzero(np.all(silent, axis=0))
@@ -118,14 +133,17 @@ def idle_tips_cut(edges: HalfEdges, groups: Sequence[Sequence[Problem]]) -> Half
 
 
 class OneAlignment:
-    """One alignment under one model. Errors: InputError for fewer than three taxa, ModelError as refuse;
-    messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
+    """One alignment under one model; lengths are (4T-6, K) where that has K classes with branch lengths of
+    their own. Errors: InputError for fewer than three taxa, ModelError as refuse and for such classes on a
+    GPU; messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
 
     def __init__(self, alignment: Alignment, model: Model, place: Place = ON_CPU) -> None:
         if alignment.n_taxa < 3:
             require_searchable(alignment.taxa, alignment.source, ())
         refuse(model)
-        self.alignment, self.model = alignment, model
+        if place != ON_CPU:
+            refuse_classes(model, "a search on a GPU", "Say --device cpu.")
+        self.alignment, self.model, self.n_classes = alignment, model, model.n_length_classes
         self.taxa, self.n_sites, self.source = alignment.taxa, alignment.n_sites, alignment.source
         self.part_sites = {"": float(alignment.n_sites)}
         self._problem, self._place = _problem(site_patterns(alignment), model), place
@@ -147,7 +165,7 @@ class OneAlignment:
         return Parsimony(self.alignment)
 
     def messages(self, radius: int, threads: int) -> Messages:
-        return self._place.messages([self._problem], radius, threads)
+        return self._place.messages([self._problem], radius, threads, self.n_classes)
 
     def put(self, messages: Messages, values: Values) -> None:
         assert isinstance(messages, OneSetMessages)
@@ -160,13 +178,19 @@ class OneAlignment:
         return restarts(self.model.free) if given is None else ({},)
 
     def edges(self, tree: Tree) -> HalfEdges:
-        return half_edges(tree, self.taxa)
+        """Lengths of classes by rising rate: if they began alike they would stay alike."""
+        one = half_edges(tree, self.taxa)
+        if self.n_classes == 1:
+            return one
+        return HalfEdges(one.back, np.multiply.outer(one.lengths, gamma_rates(1.0, self.n_classes, "mean")))
 
     def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> TreeLikelihood:
-        tree = tree_of(edges, self.taxa)
+        trees = _trees_of(edges, self.taxa)
         device = self._place.device
         threads = None if device == "gpu" else threads
-        found = TreeLikelihood(self.alignment, tree, self.model, device, threads=threads)
+        found = TreeLikelihood(self.alignment, trees[0], self.model, device, threads=threads)
+        if len(trees) > 1:
+            found.set(branch_lengths=np.array([_lengths_of(tree, self.taxa) for tree in trees]))
         found.set(parameters=values)
         return found
 
@@ -185,7 +209,13 @@ class OneAlignment:
         return fit.parameters
 
     def edges_of(self, fit: Fit) -> HalfEdges:
-        return self.edges(fit.tree)
+        assert isinstance(fit, OptimizeResult)
+        if self.n_classes == 1:
+            return self.edges(fit.tree)
+        last = fit.tree.lengths[-1]
+        trees = [replace(fit.tree, lengths=np.append(own, last)) for own in fit.branch_lengths]
+        sets = [half_edges(tree, self.taxa) for tree in trees]
+        return HalfEdges(sets[0].back, np.stack([one.lengths for one in sets], 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +231,8 @@ class SeveralParts:
     """Parts with models of their own on one topology, with branch lengths as linkage says. Values are called
     part, tab, parameter. Errors: as OneAlignment, with the part's name."""
 
+    n_classes = 1
+
     def __init__(self, parts: Sequence[SearchedPart], linkage: Linkage, place: Place = ON_CPU) -> None:
         first, self._place = parts[0].alignment, place
         self.taxa, self.source, self.linkage = first.taxa, first.source, linkage
@@ -211,6 +243,7 @@ class SeveralParts:
         for part in parts:
             with in_part(part.name):
                 refuse(part.model)
+                refuse_classes(part.model, "a search with parts", "Leave +H out, or search one alignment.")
                 problems.append(_problem(site_patterns(part.alignment), part.model))
         self.parts, self._problems = tuple(parts), problems
         self.n_sites = sum(part.alignment.n_sites for part in parts)
@@ -277,15 +310,14 @@ class SeveralParts:
         return HalfEdges(one.back, np.repeat(one.lengths[:, None], len(self._sets), axis=1))
 
     def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> PartitionedLikelihood:
-        columns = edges.lengths.reshape(len(edges.back), -1).T
-        trees = [tree_of(HalfEdges(edges.back, own), self.taxa) for own in columns]
+        trees = _trees_of(edges, self.taxa)
         parts: dict[str, tuple[Alignment, Model | str]]
         parts = {part.name: (part.alignment, part.model) for part in self.parts}
         device = self._place.device
         threads = None if device == "gpu" else threads
         found = PartitionedLikelihood(parts, trees[0], self.linkage, device, threads=threads)
         if len(trees) > 1:
-            lengths = [tree_layout(tree, self.taxa).tree.lengths[:-1] for tree in trees]
+            lengths = [_lengths_of(tree, self.taxa) for tree in trees]
             by_set = {self.parts[own[0]].name: one for own, one in zip(self._sets, lengths)}
             found.set(branch_lengths=by_set)
         if self.linkage.lengths == "proportional":
@@ -333,34 +365,3 @@ class SeveralParts:
 
 def _flat(by_part: Mapping[str, Mapping[str, ParameterValue]]) -> Values:
     return {f"{part}\t{name}": value for part, own in by_part.items() for name, value in own.items()}
-
-
-def refuse(model: Model) -> None:
-    """ModelError for what the directed messages cannot do."""
-    if model.n_length_classes > 1:
-        raise ModelError(
-            f"{model.name} has {model.n_length_classes} sets of branch lengths, the search knows one",
-            hint="Search under a model without +H, then fit this one: phloem likelihood --optimize --tree.",
-        )
-    if not root_is_free(model):
-        raise ModelError(
-            f"{model.name} is not reversible, and phloem ml has unrooted trees",
-            hint="Take a reversible model, such as GTR+FO+G4; on a rooted tree phloem likelihood --optimize "
-            "--tree fits this one.",
-        )
-
-
-def root_is_free(model: Model) -> bool:
-    """Whether the likelihood is the same wherever the root is put, whatever the parameters are."""
-    return ModelPoint(model, _anywhere(model)).reversible
-
-
-def _anywhere(model: Model) -> dict[str, ParameterValue]:
-    """Values without the symmetry of the starts, at which an irreversible model may be reversible."""
-    rng, values = np.random.default_rng(1), model.start_values()
-    for p in model.free:
-        spread = np.exp(rng.uniform(-0.3, 0.3, p.size))
-        moved = np.atleast_1d(values[p.name]) * (spread if p.kind in ("positive", "simplex") else 1.0)
-        moved = moved / moved.sum() if p.kind == "simplex" else np.clip(moved, p.lower, p.upper)
-        values[p.name] = moved if p.elements else float(moved[0])
-    return values

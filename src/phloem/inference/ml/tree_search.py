@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +13,22 @@ from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.elsewhere import FAR as _FAR
 from phloem.inference.ml.elsewhere import Elsewhere
 from phloem.inference.ml.fusion import fused
+from phloem.inference.ml.length_classes import shaken_best
 from phloem.inference.ml.search import FAR, Place, climb, fit_lengths, moved_far
 from phloem.inference.ml.search_result import SearchResult, SearchSettings
-from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Kind, SearchState, Told, together
+from phloem.inference.ml.search_state import (
+    EQUAL,
+    Better,
+    Checkpoint,
+    Doing,
+    Kind,
+    SearchState,
+    Told,
+    differ,
+    likeliest,
+    look_hard,
+    together,
+)
 from phloem.inference.ml.searched import Fit, OneAlignment, Searched, idle_tips_cut
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.tree_starts import (
@@ -39,10 +52,9 @@ _LAST: Kind = "apart"  # a climb that owes the best tree nothing
 _MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
-_SURE = 2  # tries that lead back to the best tree: most on easy data, hardly one on hard ones
 _GAIN = 0.01  # log units that count as another, better tree
 _STREAM, _TOGETHER = 6, 7  # of random numbers: of searches after the first, and after each of these
-_EQUAL = 0.05  # log units that are worth no further search
+_SHAKES, _SHAKES_A_TRY = 12, 3  # of classes, before the first climb and after a try
 
 
 def search_tree(
@@ -59,7 +71,7 @@ def search_tree(
     Searches after the first (settings.starts) begin from tree_starts.further_start and the numbers fitted on
     the first start; in the end the best tree is given what the others' hilltops have better. told: called
     with what is being done. Errors: InputError for fewer than three taxa, ModelError for models that the
-    search cannot take (several sets of lengths, irreversible ones, ascertainment). checkpoint: where a killed
+    search cannot take (irreversible ones). checkpoint: where a killed
     search goes on, to the same numbers.
     """
     data = OneAlignment(alignment, model)
@@ -138,7 +150,7 @@ class _Search:
             self._begun(start)
             start = replace(start, values=self._values)
         states = here.together(_searches, self._data, self._settings, start, checkpoint, walk=self)
-        hard = len(self._data.taxa) > 3 and _look_hard(states)
+        hard = len(self._data.taxa) > 3 and look_hard(states)
         state = self._gone_on(states, checkpoint) if hard and len(states) > 1 else together(states)
         if hard and self._settings.patience:
             state = self._further_searches(states, state, checkpoint)
@@ -174,10 +186,10 @@ class _Search:
             before, number, self._left = state, len(states) + 1, 2
             start = parsimony_start(self._parsimony, self._settings.seed, number, states[0].values)
             states.append(self.search_from(number, start, checkpoint))
-            if not _differ([before, states[-1]]):
+            if not differ([before, states[-1]]):
                 return together([before, states[-1]])
             state = self._gone_on([before, states[-1]], checkpoint, number)
-            if state.place.log_likelihood < before.place.log_likelihood + _EQUAL:
+            if state.place.log_likelihood < before.place.log_likelihood + EQUAL:
                 return state
 
     def _gone_on(
@@ -194,7 +206,7 @@ class _Search:
             state = together(states)
             self._values, self._vain = state.values, state.vain
             self._data.put(self._messages, self._values)
-            others = _likeliest(one.place for one in states)
+            others = likeliest(one.place for one in states)
             best, kind = self._fused_with(others, state, state.place, "fused")
             if best is not state.place:
                 self._take(state, best, kind)
@@ -245,7 +257,7 @@ class _Search:
             return {}
         self._told(Doing("supports"), last.log_likelihood)
         best = self._placed(self._data.edges_of(last))
-        hilltops = [best.edges, *(place.edges for place in _likeliest(state.hilltops))]
+        hilltops = [best.edges, *(place.edges for place in likeliest(state.hilltops))]
         seed, radius = self._settings.seed, self._settings.radius
         return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
 
@@ -277,7 +289,8 @@ class _Search:
         """Lengths, and the model's numbers from all their starts where none are given."""
         self._values = self._data.start_values() | dict(start.values or {})
         begun = self._placed(self._data.edges(with_lengths(start.tree)))
-        return self._refined(begun, self._data.starts(start.values))
+        fit = self._refined(begun, self._data.starts(start.values))
+        return self._shaken(Place(self._data.edges_of(fit), fit.log_likelihood), None, _SHAKES) or fit
 
     def _climb_from(self, fit: Fit, closely: bool = False) -> Place:
         place = self._placed(self._data.edges_of(fit))
@@ -300,10 +313,13 @@ class _Search:
             state.meet(other, independent=kind in ("parsimony", "apart"))
             other, kind = self._fused(state, other, kind)
             if other.log_likelihood > best.log_likelihood + _GAIN:
-                other, kind = self._fused_with(_likeliest(state.hilltops)[:_POOL], state, other, kind)
+                other, kind = self._fused_with(likeliest(state.hilltops)[:_POOL], state, other, kind)
                 self._take(state, other, kind)
             elif not nothing_left and other.key == best.key:
                 state.led_back += 1
+            fit = self._shaken(state.place, other, _SHAKES_A_TRY)
+            if fit is not None:
+                self._take(state, Place(self._data.edges_of(fit), fit.log_likelihood), "classes")
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
@@ -361,6 +377,15 @@ class _Search:
             return climb(self._messages, other, radius, known, closely=True, vain=self._vain)
         return other
 
+    def _shaken(self, place: Place, other: Place | None, shakes: int) -> Fit | None:
+        """length_classes.shaken_best, its numbers at hand; None where there are no such classes."""
+        threads = self._settings.threads
+        fit = shaken_best(self._data, place, other, self._values, self._rng, shakes, threads)
+        if fit is not None:
+            self._values = self._data.values_of(fit)
+            self._vain.clear()
+        return fit
+
     def _placed(self, edges: HalfEdges) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""
         self._data.put(self._messages, self._values)
@@ -373,23 +398,3 @@ class _Search:
         self._values = self._data.values_of(fit)
         self._vain.clear()
         return fit
-
-
-def _likeliest(places: Iterable[Place]) -> list[Place]:
-    """The likeliest first."""
-    return sorted(places, key=lambda place: -place.log_likelihood)
-
-
-def _differ(states: Sequence[SearchState]) -> bool:
-    """Whether some ended on likelier trees than others; equal ones may differ in points drawn as branches."""
-    values = [state.place.log_likelihood for state in states]
-    return max(values) - min(values) > _EQUAL
-
-
-def _look_hard(states: Sequence[SearchState]) -> bool:
-    """Whether searches ended apart; of one, whether few tries led back to its tree, or most
-    independent climbs ended each on another one, as parts of these may lead back all the same."""
-    if len(states) > 1:
-        return _differ(states)
-    agree = 2 * len(set(states[0].ends)) <= len(states[0].ends)
-    return not agree or states[0].led_back < _SURE

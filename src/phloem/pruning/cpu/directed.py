@@ -75,13 +75,15 @@ class Columns(NamedTuple):
 class Numbers(NamedTuple):
     """The model of every part by category: right, left (part, category, state, eigenvalue) and its inverse,
     values (part, category, eigenvalue) times the rate, start (part, category, state) weight × frequency, into
-    = startᵀ right (part, category, eigenvalue, state); all flat."""
+    = startᵀ right (part, category, eigenvalue, state); all flat. sets, as values, int64: which of the sets of
+    branch lengths."""
 
     right: np.ndarray
     left: np.ndarray
     values: np.ndarray
     start: np.ndarray
     into: np.ndarray
+    sets: np.ndarray
 
 
 class Messages(NamedTuple):
@@ -112,8 +114,9 @@ def matrix_at(h, block, back, columns, shape):
 
 
 @uncounted
-def write_matrix(numbers, length, shape, matrix, at):
-    """P of a length in every part and category, as I + R expm1(Λ t) L, from matrix[at] on."""
+def write_matrix(numbers, lengths, share, shape, matrix, at):
+    """P of a share of a branch, of (K,) lengths, in every part and category, as I + R expm1(Λ t) L, from
+    matrix[at] on."""
     states = shape.states
     for c in range(shape.parts * shape.categories):
         own, square = c * states, c * states * states
@@ -122,7 +125,8 @@ def write_matrix(numbers, length, shape, matrix, at):
             for j in range(states):
                 matrix[out + j] = 0.0
             for e in range(states):
-                growth = numbers.right[square + i * states + e] * math.expm1(numbers.values[own + e] * length)
+                change = math.expm1(numbers.values[own + e] * (share * lengths[numbers.sets[own + e]]))
+                growth = numbers.right[square + i * states + e] * change
                 for j in range(states):
                     matrix[out + j] += growth * numbers.left[square + e * states + j]
             matrix[out + i] += 1.0
@@ -132,12 +136,12 @@ def write_matrix(numbers, length, shape, matrix, at):
 
 @uncounted
 def write_matrices(back, lengths, numbers, shape, messages):
-    """P of every branch and of half of it."""
+    """P of every branch and of half of it. lengths (half-edge, K)."""
     size = shape.parts * shape.categories * shape.states * shape.states
     for h in range(len(back)):
         if h > back[h]:
-            write_matrix(numbers, lengths[h], shape, messages.whole, h * size)
-            write_matrix(numbers, 0.5 * lengths[h], shape, messages.halves, h * size)
+            write_matrix(numbers, lengths[h], 1.0, shape, messages.whole, h * size)
+            write_matrix(numbers, lengths[h], 0.5, shape, messages.halves, h * size)
 
 
 @uncounted

@@ -28,7 +28,7 @@ _STEPS = 4  # of Newton's; a look, not a fit: what it finds is fitted when it is
 class Star(NamedTuple):
     """Three branches that meet: to the gap's side, beyond, to the subtree. ends, sent (3, block, category,
     state, lane): the column at the far end in the eigenbasis, and what it sends to the middle. powers (block,
-    lane). lengths (3,). path: rows of a walk. none: an empty array."""
+    lane). lengths (3, K). path: rows of a walk. none: an empty array."""
 
     ends: np.ndarray
     sent: np.ndarray
@@ -40,7 +40,8 @@ class Star(NamedTuple):
 
 class Looks(NamedTuple):
     """Second looks: found (n, 4) log-likelihood and the three lengths of each, of several sets of lengths
-    (n, 4, K); sites (n, padded patterns), or of no rows where nobody wants them."""
+    (n, 4, K), where the K terms of the log-likelihood are to be added; sites (n, padded patterns), or of no
+    rows where nobody wants them."""
 
     found: np.ndarray
     sites: np.ndarray
@@ -95,7 +96,7 @@ def send(k, columns, numbers, room, star, shape):
     """sent[k] = R exp(Λ t_k) ends[k]."""
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     for e in range(shape.parts * size):
-        room.growth[e] = math.exp(numbers.values[e] * star.lengths[k])
+        room.growth[e] = math.exp(numbers.values[e] * star.lengths[k, numbers.sets[e]])
     for block in range(shape.blocks):
         at, own = (k * shape.blocks + block) * size * n, columns.part[block] * size
         for e in range(size):
@@ -106,7 +107,7 @@ def send(k, columns, numbers, room, star, shape):
 
 @uncounted
 def fit_end(k, columns, numbers, room, star, shape):
-    """The best length of the branch k of the three."""
+    """The best lengths of the branch k of the three."""
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     for block in range(shape.blocks):
         a = (((k + 1) % 3) * shape.blocks + block) * size * n
@@ -120,7 +121,9 @@ def fit_end(k, columns, numbers, room, star, shape):
         for i in range(0, size * n, n):
             x = multiply(load(room.second, i, lanes), load(star.ends, own + i, lanes))
             store(room.theta, at + i, multiply(x, factor))
-    star.lengths[k] = newton(room.theta, star.lengths[k], _STEPS, columns, numbers, room.growth, shape)
+    for of in range(star.lengths.shape[1]):
+        t = newton(room.theta, star.lengths[k], of, _STEPS, columns, numbers, room.growth, shape)
+        star.lengths[k, of] = t
     send(k, columns, numbers, room, star, shape)
 
 
@@ -130,8 +133,9 @@ def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, s
     the subtree."""
     room, star = desk.room, desk.star
     write_ends(row, steps, back, columns, numbers, messages, desk.walk, room, star, shape)
-    star.lengths[0] = star.lengths[1] = 0.5 * lengths[steps[row, OUT]]
-    star.lengths[2] = lengths[steps[row, PRUNED]]
+    for of in range(star.lengths.shape[1]):
+        star.lengths[0, of] = star.lengths[1, of] = 0.5 * lengths[steps[row, OUT], of]
+        star.lengths[2, of] = lengths[steps[row, PRUNED], of]
     for k in (0, 1):
         send(k, columns, numbers, room, star, shape)
     for k in (2, 0, 1):  # each is sent again when it is fitted
@@ -158,11 +162,12 @@ def value_there(columns, numbers, room, star, shape, sites):
 
 @uncounted
 def fit_insertions(rows, steps, back, lengths, columns, numbers, messages, desk, shape, looks):
-    """looks: of each of these rows of steps."""
+    """looks: of each of these rows of steps; found (n, 4, K), the log-likelihood in its first column."""
     star = desk.star
     for i in range(len(rows)):
         fit_insertion(rows[i], steps, back, lengths, columns, numbers, messages, desk, shape)
         sites = looks.sites[i] if len(looks.sites) else star.none
-        looks.found[i, 0] = value_there(columns, numbers, desk.room, star, shape, sites)
+        looks.found[i, 0, 0] = value_there(columns, numbers, desk.room, star, shape, sites)
         for k in range(3):
-            looks.found[i, 1 + k] = star.lengths[k]
+            for of in range(star.lengths.shape[1]):
+                looks.found[i, 1 + k, of] = star.lengths[k, of]

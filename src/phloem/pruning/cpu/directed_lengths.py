@@ -50,13 +50,15 @@ class Room(NamedTuple):
 
 
 @uncounted
-def slopes(theta, t, columns, numbers, growth, shape):
-    """d log L / dt and d² log L / dt² at one branch."""
+def slopes(theta, lengths, of, t, columns, numbers, growth, shape):
+    """d log L / dt and d² log L / dt² at one branch, where t is its length in set `of`; others as lengths
+    (K,) has them."""
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     every = shape.parts * size
     for k in range(every):
-        rate = numbers.values[k]
-        growth[k] = math.exp(rate * t)
+        varies = numbers.sets[k] == of
+        growth[k] = math.exp(numbers.values[k] * (t if varies else lengths[numbers.sets[k]]))
+        rate = numbers.values[k] if varies else 0.0
         growth[every + k] = rate * growth[k]
         growth[2 * every + k] = rate * growth[every + k]
     d1, d2 = zeros(theta, lanes), zeros(theta, lanes)
@@ -80,15 +82,16 @@ def slopes(theta, t, columns, numbers, growth, shape):
 
 
 @uncounted
-def newton(theta, t, steps, columns, numbers, growth, shape):
-    """The length at which the slope vanishes, from t on: Newton's steps, between lengths of known slope.
+def newton(theta, lengths, of, steps, columns, numbers, growth, shape):
+    """The length in set `of`, of a branch's (K,), at which the slope vanishes: Newton's steps from where it
+    is, between lengths of known slope.
 
     Upwards it goes by the length or by its logarithm, whichever is farther: where one pattern needs a change
     the log-likelihood is like log t, and a step by t merely doubles it.
     """
-    low, high = SHORTEST, LONGEST
+    low, high, t = SHORTEST, LONGEST, lengths[of]
     for _ in range(steps):
-        d1, d2 = slopes(theta, t, columns, numbers, growth, shape)
+        d1, d2 = slopes(theta, lengths, of, t, columns, numbers, growth, shape)
         if d1 > 0.0:
             low = t
             new = t - d1 / d2 if d2 < 0.0 else t
@@ -125,20 +128,21 @@ def write_theta(h, back, columns, numbers, messages, room, shape):
 
 @uncounted
 def fit_branch(h, back, lengths, columns, numbers, messages, room, shape):
-    """The best length of the branch of h, all else as it is, and its matrix."""
+    """The best lengths of the branch of h, set by set, all else as it is, and its matrix."""
     write_theta(h, back, columns, numbers, messages, room, shape)
-    t = newton(room.theta, lengths[h], _STEPS, columns, numbers, room.growth, shape)
-    lengths[h] = lengths[back[h]] = t
+    for k in range(lengths.shape[1]):
+        t = newton(room.theta, lengths[h], k, _STEPS, columns, numbers, room.growth, shape)
+        lengths[h, k] = lengths[back[h], k] = t
     matrix = max(h, back[h]) * shape.parts * shape.categories * shape.states * shape.states
-    write_matrix(numbers, t, shape, messages.whole, matrix)
+    write_matrix(numbers, lengths[h], 1.0, shape, messages.whole, matrix)
 
 
 @uncounted
 def sweep(root, todo, back, lengths, columns, numbers, messages, room, shape):
-    """Lengths once, from the branch of half-edge root (looking at a tip) outwards and back: each is fitted
-    with the messages as they have become. todo, of half-edges that look at the tip: FIT, PASS where only
-    others behind are fitted, LEAVE where none is. Messages that look at the tip and all matrices are there,
-    and are up to date afterwards."""
+    """Lengths (half-edge, K) once, from the branch of half-edge root (looking at a tip) outwards and back:
+    each is fitted with the messages as they have become. todo, of half-edges that look at the tip: FIT, PASS
+    where only others behind are fitted, LEAVE where none is. Messages that look at the tip and all matrices
+    are there, and are up to date afterwards."""
     stack, depth, tips = room.stack, 1, shape.tips
     stack[0], stack[1] = root, 0
     while depth:

@@ -61,12 +61,13 @@ class DirectedMessages:
     branch lengths.
 
     problems: their data; left and right are not read. The models have n_categories, one set of branch
-    lengths, real eigensystems, and are reversible. back, lengths: half_edges.HalfEdges, int64 and float64;
-    order: half_edges.preorder. radius: the farthest regraft that will be asked for. threads share the scores
-    of regrafts and second looks, and change no number. Patterns P are those of all problems, in order.
+    lengths, real eigensystems, and are reversible. back, lengths: half_edges.HalfEdges, int64 and float64,
+    (4T-6, K) where n_sets, of the classes of one problem, is K > 1; order: half_edges.preorder. radius: the
+    farthest regraft that will be asked for. threads share the scores of regrafts and second looks, and change
+    no number. Patterns P are those of all problems, in order.
     """
 
-    def __init__(self, problems: Sequence[Problem], radius: int, threads: int = 1) -> None:
+    def __init__(self, problems: Sequence[Problem], radius: int, threads: int = 1, n_sets: int = 1) -> None:
         self.shape = shape = shape_of(problems)
         n, tips, padded = len(LANES), shape.tips, shape.states
         patterns = [len(one.pattern_weights) for one in problems]
@@ -100,10 +101,12 @@ class DirectedMessages:
         values, powers = aligned(edges * size * lanes), aligned(edges * lanes)
         matrices = aligned(edges * square), aligned(edges * square)
         self.radius = radius
-        self._threads = [thread_of(shape, radius) for _ in range(threads)]
+        self._threads = [thread_of(shape, radius, n_sets) for _ in range(threads)]
         self._messages = Messages(values, self._threads[0].half, powers, *matrices)
         size *= shape.parts
-        self._numbers = Numbers(*(np.zeros(k) for k in (square, square, size, size, square)))
+        right, left, into = (np.zeros(square) for _ in range(3))
+        growth, start, own_sets = np.zeros(size), np.zeros(size), np.zeros(size, np.int64)
+        self._numbers = Numbers(right, left, growth, start, into, own_sets)
         self._sites, self._blocks = np.zeros(lanes), np.arange(shape.blocks)
         self._stands, self._towards_tip = _NOWHERE, False  # of which tree the messages towards tip 0 are
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -119,7 +122,7 @@ class DirectedMessages:
         shape = self.shape
         l, c, p = shape.parts, shape.categories, shape.states
         right, left, into = (np.zeros((l, c, p, p)) for _ in range(3))
-        values, start = np.zeros((l, c, p)), np.zeros((l, c, p))
+        values, start, sets = np.zeros((l, c, p)), np.zeros((l, c, p)), np.zeros((l, c, p), np.int64)
         share = self._columns.invariant
         self._invariable = np.zeros(p)  # share and frequency of every state, of the first part
         self._invariable[: self._states[0]] = models[0].invariant * models[0].invariant_frequencies
@@ -134,8 +137,9 @@ class DirectedMessages:
                 values[i, k, :states] = eigen.values * (model.rates[of] * rate)
                 start[i, k, :states] = model.weights[of] * process.root_frequencies * real
                 into[i, k] = right[i, k].T * start[i, k]
+                sets[i, k] = model.length_class[of]
             share[self._spans[i]] = model.invariant * (self._constant[i] @ model.invariant_frequencies)
-        for own, new in zip(self._numbers, (right, left, values, start, into)):
+        for own, new in zip(self._numbers, (right, left, values, start, into, sets)):
             own[:] = new.ravel()
         self._columns.varies[:] = share == 0
         self._stands = _NOWHERE
@@ -164,7 +168,9 @@ class DirectedMessages:
         Needs the messages towards tip 0, and leaves them up to date."""
         room, root = self._threads[0].desk.room, int(order[0])
         todo = np.full(len(back), FIT, np.int8) if todo is None else todo
-        sweep(root, todo, back, lengths, self._columns, self._numbers, self._messages, room, self.shape)
+        sweep(
+            root, todo, back, _by_set(lengths), self._columns, self._numbers, self._messages, room, self.shape
+        )
         self._stands = back.copy(), lengths.copy()
         return self._value(back, root)
 
@@ -223,7 +229,7 @@ class DirectedMessages:
 
     def write_matrices(self, back: np.ndarray, lengths: np.ndarray) -> None:
         """P of all branches; messages towards tip 0 of this very tree stay up to date."""
-        write_matrices(back, lengths, self._numbers, self.shape, self._messages)
+        write_matrices(back, _by_set(lengths), self._numbers, self.shape, self._messages)
         self._towards_tip = np.array_equal(self._stands[0], back) and np.array_equal(self._stands[1], lengths)
         if not self._towards_tip:
             self._stands = _NOWHERE
@@ -263,15 +269,16 @@ class DirectedMessages:
     def resolutions(self, back: np.ndarray, lengths: np.ndarray, branches: np.ndarray) -> Resolutions:
         """The three resolutions of inner branches, named by a half-edge each, with the five lengths around
         fitted; sites (n, 3, P). Needs all messages."""
-        n, padded = len(branches), self.shape.blocks * len(self.shape.lanes)
-        found = Resolutions(np.zeros((n, 3)), np.zeros((n, 3, 5)), np.zeros((n, 3, padded)))
+        n, padded, own_sets = len(branches), self.shape.blocks * len(self.shape.lanes), lengths.shape[1:]
+        by_set = _by_set(lengths)
+        found = Resolutions(np.zeros((n, 3)), np.zeros((n, 3, 5, by_set.shape[1])), np.zeros((n, 3, padded)))
 
         def work(share: int, thread: Thread) -> None:
             own = np.arange(share, n, len(self._threads))
             part = Resolutions(*(np.ascontiguousarray(x[own]) for x in found))
             fit_resolutions(
-                branches[own], back, lengths, self._columns, self._numbers, self._messages,
-                quartet_of(self.shape, thread.desk.room), self.shape, part,
+                branches[own], back, by_set, self._columns, self._numbers, self._messages,
+                quartet_of(self.shape, thread.desk.room, by_set.shape[1]), self.shape, part,
             )  # fmt: skip
             for whole, mine in zip(found, part):
                 whole[own] = mine
@@ -280,29 +287,32 @@ class DirectedMessages:
         if self._unseen:
             self._unseen.conditional(found.sites)
             found.values[:] = found.sites @ self._columns.weights
-        return found._replace(sites=found.sites[:, :, self._real])
+        shaped = found.lengths.reshape(n, 3, 5, *own_sets)
+        return found._replace(lengths=shaped, sites=found.sites[:, :, self._real])
 
     def fitted(
         self, rows: np.ndarray, found: Regrafts, back: np.ndarray, lengths: np.ndarray, sites: bool = False
     ) -> Looks:
         """Some rows of regrafts with the three lengths around fitted: on the side that the subtree came from,
         beyond, and its own. With sites (n, P) if asked for."""
-        padded = self.shape.blocks * len(self.shape.lanes)
-        result = Looks(np.zeros((len(rows), 4)), np.zeros((len(rows) if sites else 0, padded)))
+        padded, by_set = self.shape.blocks * len(self.shape.lanes), _by_set(lengths)
+        n = len(rows)
+        result = Looks(np.zeros((n, 4, by_set.shape[1])), np.zeros((n if sites else 0, padded)))
 
         def work(share: int, thread: Thread) -> None:
             own = slice(share, None, len(self._threads))
             part = Looks(*(np.ascontiguousarray(x[own]) for x in result))
             fit_insertions(
-                np.ascontiguousarray(rows[own]), found.steps, back, lengths, self._columns, self._numbers,
+                np.ascontiguousarray(rows[own]), found.steps, back, by_set, self._columns, self._numbers,
                 self._messages, thread.desk, self.shape, part,
             )  # fmt: skip
             for whole, mine in zip(result, part):
                 whole[own] = mine
 
         self._share_out(work, len(self._threads))
-        result.found[:, 0] += self._unseen.constant
-        return result._replace(sites=self._unseen.conditional(result.sites)[:, self._real])
+        result.found[:, 0, 0] += self._unseen.constant
+        looks = result.found.reshape(n, 4, *lengths.shape[1:])
+        return Looks(looks, self._unseen.conditional(result.sites)[:, self._real])
 
     def _share_out(self, work: Callable[[int, Thread], None], n_shares: int) -> None:
         """work(share, thread) of every share, each thread every n-th."""
@@ -316,6 +326,11 @@ class DirectedMessages:
             run(0)
         else:
             list(self._pool.map(run, range(n)))
+
+
+def _by_set(lengths: np.ndarray) -> np.ndarray:
+    """(4T-6, K), the same memory."""
+    return lengths.reshape(len(lengths), -1)
 
 
 def screened(

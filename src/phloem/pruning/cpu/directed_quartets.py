@@ -25,8 +25,8 @@ INNER = 4  # the place of the inner branch among the five lengths
 
 
 class Resolutions(NamedTuple):
-    """Of n inner branches, first the tree's own: values (n, 3) log-likelihoods; lengths (n, 3, 5) of the four
-    branches beside it and its own; sites (n, 3, padded patterns)."""
+    """Of n inner branches, first the tree's own: values (n, 3) log-likelihoods; lengths (n, 3, 5), of K
+    sets (n, 3, 5, K), of the four branches beside it and its own; sites (n, 3, padded patterns)."""
 
     values: np.ndarray
     lengths: np.ndarray
@@ -36,7 +36,7 @@ class Resolutions(NamedTuple):
 class Quartet(NamedTuple):
     """room: of one thread. ends, sent (4, block, category, state, lane): the column at the far end of each
     branch in the eigenbasis, and what it sends to its node. across (block, category, state, lane): what comes
-    over the inner branch. powers (block, lane). lengths (5,). matrix: P of the inner branch."""
+    over the inner branch. powers (block, lane). lengths (5, K). matrix: P of the inner branch."""
 
     room: Room
     ends: np.ndarray
@@ -79,7 +79,7 @@ def join_two(i, j, block, quartet, shape):
 def cross(i, j, columns, numbers, quartet, shape):
     """across = what branches i and j send over the inner one."""
     n, size = len(shape.lanes), shape.categories * shape.states
-    write_matrix(numbers, quartet.lengths[INNER], shape, quartet.matrix, 0)
+    write_matrix(numbers, quartet.lengths[INNER], 1.0, shape, quartet.matrix, 0)
     for block in range(shape.blocks):
         join_two(i, j, block, quartet, shape)
         square = columns.part[block] * size * shape.states
@@ -98,8 +98,16 @@ def put_theta(block, x, x_at, columns, quartet, shape):
 
 
 @uncounted
+def fit_lengths_of(k, columns, numbers, quartet, shape):
+    """Those of branch k, set by set, by theta."""
+    room, lengths = quartet.room, quartet.lengths
+    for of in range(lengths.shape[1]):
+        lengths[k, of] = newton(room.theta, lengths[k], of, _STEPS, columns, numbers, room.growth, shape)
+
+
+@uncounted
 def fit_corner(k, beside_k, columns, numbers, quartet, shape):
-    """The best length of branch k, whose node the branch beside it and the inner one share."""
+    """The best lengths of branch k, whose node the branch beside it and the inner one share."""
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     for block in range(shape.blocks):
         at, other = block * size * n, (beside_k * shape.blocks + block) * size * n
@@ -110,14 +118,13 @@ def fit_corner(k, beside_k, columns, numbers, quartet, shape):
         column_product(numbers.into, square, quartet.room.first, 0, quartet.room.second, 0, shape)
         own = (k * shape.blocks + block) * size * n
         put_theta(block, quartet.ends, own, columns, quartet, shape)
-    t = newton(quartet.room.theta, quartet.lengths[k], _STEPS, columns, numbers, quartet.room.growth, shape)
-    quartet.lengths[k] = t
+    fit_lengths_of(k, columns, numbers, quartet, shape)
     send(k, columns, numbers, quartet.room, quartet, shape)
 
 
 @uncounted
 def fit_inner(i, j, k, l, columns, numbers, quartet, shape):
-    """The best length of the branch between the node of branches i and j and that of k and l."""
+    """The best lengths of the branch between the node of branches i and j and that of k and l."""
     size = shape.categories * shape.states
     for block in range(shape.blocks):
         square = columns.part[block] * size * shape.states
@@ -126,10 +133,7 @@ def fit_inner(i, j, k, l, columns, numbers, quartet, shape):
         join_two(k, l, block, quartet, shape)
         column_product(numbers.left, square, quartet.room.first, 0, quartet.across, 0, shape)
         put_theta(block, quartet.across, 0, columns, quartet, shape)
-    t = newton(
-        quartet.room.theta, quartet.lengths[INNER], _STEPS, columns, numbers, quartet.room.growth, shape
-    )
-    quartet.lengths[INNER] = t
+    fit_lengths_of(INNER, columns, numbers, quartet, shape)
 
 
 @uncounted
@@ -155,9 +159,10 @@ def fit_resolution(h, partner, back, lengths, columns, numbers, quartet, shape, 
     into sites. The corners are written."""
     a, b = beside(h, shape.tips)
     c, d = beside(back[h], shape.tips)
-    quartet.lengths[0], quartet.lengths[1] = lengths[a], lengths[b]
-    quartet.lengths[2], quartet.lengths[3] = lengths[c], lengths[d]
-    quartet.lengths[INNER] = lengths[h]
+    for of in range(lengths.shape[1]):
+        quartet.lengths[0, of], quartet.lengths[1, of] = lengths[a, of], lengths[b, of]
+        quartet.lengths[2, of], quartet.lengths[3, of] = lengths[c, of], lengths[d, of]
+        quartet.lengths[INNER, of] = lengths[h, of]
     k = 1 if partner != 1 else 2
     l = 6 - partner - k
     for corner in range(4):
@@ -193,4 +198,5 @@ def fit_resolutions(branches, back, lengths, columns, numbers, messages, quartet
             )  # fmt: skip
             found.values[i, r] = value
             for k in range(5):
-                found.lengths[i, r, k] = quartet.lengths[k]
+                for of in range(lengths.shape[1]):
+                    found.lengths[i, r, k, of] = quartet.lengths[k, of]

@@ -43,7 +43,8 @@ def bytes_of(problems: Sequence[Problem]) -> float:
     return 8 * edges * column * (shape.blocks * len(LANES) + 2 * shape.parts * shape.states)
 
 
-def thread_of(shape: Shape, radius: int) -> Thread:
+def thread_of(shape: Shape, radius: int, n_sets: int) -> Thread:
+    """n_sets: of branch lengths."""
     n, size = len(shape.lanes), shape.categories * shape.states
     column, edges = size * n, 4 * shape.tips - 6
     a, b, c, d, e = (aligned(column) for _ in range(5))
@@ -52,15 +53,16 @@ def thread_of(shape: Shape, radius: int) -> Thread:
     walk = Walk(aligned((radius + 1) * column), np.zeros((radius + 1) * n), c, d, e)
     ends, sent = aligned(3 * shape.blocks * column), aligned(3 * shape.blocks * column)
     star = Star(
-        ends, sent, np.zeros(shape.blocks * n), np.zeros(3), np.zeros(radius + 1, np.int64), np.zeros(0)
-    )
+        ends, sent, np.zeros(shape.blocks * n), np.zeros((3, n_sets)), np.zeros(radius + 1, np.int64),
+        np.zeros(0),
+    )  # fmt: skip
     return Thread(Desk(room, walk, star), aligned(edges * column))
 
 
-def quartet_of(shape: Shape, room: Room) -> Quartet:
+def quartet_of(shape: Shape, room: Room, n_sets: int) -> Quartet:
     n, size = len(shape.lanes), shape.categories * shape.states
     span = shape.blocks * size * n
     return Quartet(
-        room, aligned(4 * span), aligned(4 * span), aligned(span), np.zeros(shape.blocks * n), np.zeros(5),
-        np.zeros(size * shape.states * shape.parts),
+        room, aligned(4 * span), aligned(4 * span), aligned(span), np.zeros(shape.blocks * n),
+        np.zeros((5, n_sets)), np.zeros(size * shape.states * shape.parts),
     )  # fmt: skip

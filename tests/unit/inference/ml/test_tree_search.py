@@ -145,9 +145,8 @@ def test_three_taxa_have_one_tree(simulated):
 
 
 def test_what_the_search_cannot_do_is_refused(simulated):
-    for model, words in (("UNREST", "not reversible"), ("JC+H2", "sets of branch lengths")):
-        with pytest.raises(ModelError, match=words):
-            search_tree(simulated, model_for_alignment(model, simulated))
+    with pytest.raises(ModelError, match="not reversible"):
+        search_tree(simulated, model_for_alignment("UNREST", simulated))
     pair = alignment_from_sequences({"a": "ACGT", "b": "ACGA"}, alphabet("dna"))
     with pytest.raises(InputError, match="three taxa"):
         search_tree(pair, model_for_alignment("JC", pair))
