@@ -33,8 +33,7 @@ endif
 
 demo: $(VENV)/.installed
 	@mkdir -p demo-output
-	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --generations 500000 --seed 1 \
-	  --prefix demo-output/primates --redo
+	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --seed 1 --prefix demo-output/primates --redo
 
 wnv: $(VENV)/.installed
 	@mkdir -p $(dir $(WNV))

@@ -18,6 +18,10 @@ from hypothesis import settings
 for library in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 
+# Nor are cycles looked for as often as Python does, as the command has it: what Numba's compiler, Triton's
+# interpreter and the commands' parsers make holds next to none.
+gc.set_threshold(50_000)
+
 # The same examples in every run: what one in a thousand finds would stop whoever comes next, for nothing of
 # theirs.
 settings.register_profile("same", derandomize=True)
@@ -27,6 +31,26 @@ settings.load_profile("same")
 # start a sampler, whose compiled loop others then find, and all share one browser.
 SAMPLERS = ("mcmc", "/time/", "test_time_parts", "tests/conformance/test_sampler.py", "tests/browser/")
 COMPILES = ("tests/gpu/test_sampler.py", "tests/gpu/test_forest.py", "tests/gpu/test_forest_gradient.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_are_made_once():
+    """Typer's runner makes all commands anew for every line that it runs, which takes 80 ms, and a refused
+    line itself 3 ms. Of the same functions under the same names the same are made; they keep nothing of a
+    line. What is replaced by a test has others, and so commands of its own."""
+    import typer.testing
+
+    make, made = typer.main.get_command, {}
+
+    def kept(app):
+        key = tuple((one.name, one.callback, one.cls) for one in app.registered_commands)
+        if key not in made:
+            made[key] = make(app)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as replaced:
+        replaced.setattr("typer.testing._get_command", kept, raising=False)
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -151,8 +151,6 @@ def folder(stand_ins, tmp_path, monkeypatch):
     place = tmp_path / "reader"
     shutil.copytree(stand_ins, place)
     monkeypatch.chdir(place)
-    # Typer's runner makes all commands anew for every line, which takes longer than many a line.
-    monkeypatch.setattr("typer.testing._get_command", lambda app: PHLOEM, raising=False)
     return place
 
 

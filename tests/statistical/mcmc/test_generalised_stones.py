@@ -30,7 +30,7 @@ from phloem.tree.tree import Tree
 
 JC = structure_of_model(parse_model("JC", datatype="dna"))
 SETTINGS = ChainSettings(
-    seed=5, n_chains=1, sample_every=10, generations=16_000, priors=Priors(ExponentialPrior(RATE))
+    seed=5, n_chains=1, sample_every=20, generations=16_000, priors=Priors(ExponentialPrior(RATE))
 )
 STONES = {"stones": 5, "stone_shape": 1.0, "generations": 24_000}
 WITH_PAIR = Tree(("t0", "t1", "t2", "t3"), np.array([5, 4, 5, 4, 5, -1]), np.full(6, 0.1), rooted=False)

@@ -24,7 +24,7 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
     """The record of all clades, and the densities of the ages that have one."""
     clades = model.clades
     dated = [c.age is not None and not (c.above or c.stem) and _wanted(c) == TOGETHER for c in clades]
-    limits = np.array([_limits(c) for c in clades], np.float64).reshape(-1, 2)
+    limits = np.array([_limits(c) for c in clades], np.float64).reshape(-1, 2).T.copy()
     record = Calibrations(
         member=np.array([_kinds(c, model.taxa) for c in clades], np.uint8).reshape(-1, model.n_tips),
         size=np.array([len(c.taxa) for c in clades], np.int64),
@@ -34,8 +34,8 @@ def calibrations(model: TimeModel) -> tuple[Calibrations, PriorTable]:
         above=np.array([model.space.place(c.above).start if c.above else -1 for c in clades], np.int64),
         dated=np.array(dated, np.uint8),
         stem=np.array([c.stem for c in clades], np.uint8),
-        least=limits[:, 0],
-        most=limits[:, 1],
+        least=limits[0],
+        most=limits[1],
     )
     ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in clades))
     own = [(c.name, c.age) for c in clades if c.age is not None and not isinstance(c.age, float)]

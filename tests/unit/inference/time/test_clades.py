@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
@@ -114,3 +115,17 @@ def test_the_stem_of_a_clade_begins_at_the_node_above():
         model_of(Clade("stem(all)", TAXA, stem=True, age=Uniform(0.0, 1.0)))
     with pytest.raises(InputError, match="needs a density"):
         model_of(replace(stem, age=3.0))
+
+
+def test_the_record_is_of_one_type_however_many_there_are():
+    """An array whose numbers lie apart is another type to Numba, for which the loop of the sampler would be
+    compiled anew: a minute of a slow processor. Negative control: columns of a table are such."""
+    two = (
+        Clade("own", ("a", "b"), age=Uniform(1.0, 2.0)),
+        Clade("wider", ("a", "b", "c"), age=3.0, together=True),
+    )
+    none, one, several = (calibrations(model_of(*two[:n]))[0] for n in range(3))
+    assert several.least.tolist() == [1.0, 3.0] and several.most.tolist() == [2.0, 3.0]
+    assert numba.typeof(none) == numba.typeof(one) == numba.typeof(several)
+    apart = several._replace(least=np.stack([several.least, several.most], axis=1)[:, 0])
+    assert numba.typeof(apart) != numba.typeof(several)
