@@ -24,6 +24,7 @@ _AT_A_TIME = 64  # branches, whose resolutions' sites are held together
 # Half of the 0.1 that other programs ask for on the scale of likelihood ratios: branches whose alternatives
 # are as good would else be supported by rounding.
 _AHEAD = 0.05
+_FITTED = 0.01  # log units, as far as lengths are fitted: what is not farther behind is equal
 
 
 def resampled_weights(
@@ -62,13 +63,15 @@ def sh_alrt(values: np.ndarray, sites: np.ndarray, counts: np.ndarray) -> np.nda
 
 def parametric_alrt(values: np.ndarray) -> np.ndarray:
     """(n,) 1 less the P-value of the likelihood ratio test that a branch has no length (Anisimova and Gascuel
-    2006, Syst. Biol. 55:539): twice what the tree's own resolution is ahead of the next one, under half χ² of
-    one degree of freedom and half of none, times three as there are three resolutions (Bonferroni).
+    2006, Syst. Biol. 55:539): twice what the tree's own resolution is ahead of the next one, beside the
+    largest of three numbers, one a resolution, each of half χ² with one degree of freedom and half 0. Where
+    the three are equally likely it is 1/8, and 0 where another one is ahead.
 
     values (n, 3): log-likelihoods of the resolutions around each branch, the tree's own first.
     """
-    ahead = np.maximum(values[:, 0] - values[:, 1:].max(1), 0.0)
-    return np.maximum(1.0 - 3.0 * 0.5 * erfc(np.sqrt(ahead)), 0.0)  # P(χ² > 2a) = erfc(√a)
+    ahead = values[:, 0] - values[:, 1:].max(1)
+    each = 1.0 - 0.5 * erfc(np.sqrt(np.maximum(ahead, 0.0)))  # P(χ² > 2a) = erfc(√a)
+    return np.where(ahead < -_FITTED, 0.0, each**3)
 
 
 def local_bootstrap(sites: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -22,10 +22,10 @@ def surroundings(back: np.ndarray, subtrees: np.ndarray, radius: int) -> np.ndar
     """
     n = (len(back) + 6) // 4
     parts, each = _parts(back), np.arange(len(subtrees))
-    found = _stirred(parts[subtrees] ^ _ITSELF)
+    found = stirred(parts[subtrees] ^ _ITSELF)
     a, b = nexts(subtrees, n)
     _add_branches(found, np.concatenate([back[a], back[b]]), np.tile(each, 2), (back, parts, radius))
-    _add_branches(found, back[subtrees], each, (back, _stirred(parts ^ _WITHIN), _INSIDE))
+    _add_branches(found, back[subtrees], each, (back, stirred(parts ^ _WITHIN), _INSIDE))
     return found
 
 
@@ -37,7 +37,7 @@ def _add_branches(
     back, parts, reach = far
     n = (len(back) + 6) // 4
     for level in range(reach + 1):
-        np.add.at(found, owner, _stirred(parts[at]))
+        np.add.at(found, owner, stirred(parts[at]))
         inner = at >= n
         if level < reach:
             a, b = nexts(at[inner], n)
@@ -52,8 +52,8 @@ def _parts(back: np.ndarray) -> np.ndarray:
     return parts
 
 
-def _stirred(x: np.ndarray) -> np.ndarray:
-    """Other bits (the end of SplitMix64), so that sums of few tell sets apart."""
+def stirred(x: np.ndarray) -> np.ndarray:
+    """(n,) uint64: other bits (the end of SplitMix64), so that sums of few tell sets apart."""
     x = x + _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND

@@ -15,6 +15,7 @@ import numpy as np
 
 from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.moves import Regraft, regraft
+from phloem.inference.ml.regraft_topologies import regraft_numbers, topology_number
 from phloem.inference.ml.search import climb, fit_lengths, worth_a_look
 from phloem.tree.half_edges import HalfEdges, branch_splits, preorder, topology_key
 
@@ -64,15 +65,15 @@ def ultrafast(
 
 
 class _Pool:
-    """Trees and every replicate's score of each; scores are kept, log-likelihoods of sites are not."""
+    """Trees, and of every replicate those that may be its best one; log-likelihoods of sites are not kept."""
 
     def __init__(self, messages: Messages, counts: np.ndarray, rng: np.random.Generator, radius: int) -> None:
         self._messages, self._counts, self._rng, self._radius = messages, counts, rng, radius
-        self._known: set[int] = set()
-        self._expanded: set[int] = set()
         self._trees: list[tuple[HalfEdges, Regraft | None]] = []
-        self._scores: list[np.ndarray] = []
-        self._ahead = np.zeros(len(counts), np.int64), np.full(len(counts), -np.inf)  # tree and score
+        self._numbers: list[int] = []  # topology_number of each
+        self._expanded: set[int] = set()
+        self._ahead, self._score = np.zeros(len(counts), np.int64), np.full(len(counts), -np.inf)
+        self._close: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # replicates, trees, scores
         # of differences between trees: in double precision they take as long again
         self._short = counts.astype(np.float32)
         self._best = -np.inf
@@ -81,59 +82,67 @@ class _Pool:
         """Add a tree, its lengths fitted in place, unless it is far below the best."""
         place = fit_lengths(self._messages, edges, 0.1)
         self._best = max(self._best, place.log_likelihood)
-        key = topology_key(edges.back)
-        if place.log_likelihood >= self._best - _HIGH and key not in self._known:
-            self._add(key, edges, None, (self._counts @ self._messages.sites())[:, None])
+        number = topology_number(edges.back)
+        if place.log_likelihood >= self._best - _HIGH and number not in self._numbers:
+            self._add([(edges, None)], [number], (self._counts @ self._messages.sites())[:, None])
 
-    def winner(self) -> HalfEdges | None:
+    def winner(self) -> int | None:
         """Of the trees whose regrafts are not known, the one that wins most replicates, if many."""
-        wins = np.bincount(self._ahead[0])
-        for k in np.argsort(-wins, kind="stable"):
+        wins = np.bincount(self._ahead)
+        for k in np.argsort(-wins, kind="stable").tolist():
             if wins[k] < _WINS * len(self._counts):
                 break
-            edges = self._tree(k)
-            if topology_key(edges.back) not in self._expanded:
-                return edges
+            if self._numbers[k] not in self._expanded:
+                return k
         return None
 
-    def expand(self, edges: HalfEdges) -> None:
-        """Add the regrafts of a tree, whose lengths are fitted in place."""
-        self._expanded.add(topology_key(edges.back))
-        messages, order = self._messages, preorder(edges.back)
-        place = fit_lengths(messages, edges, 0.1)
-        subtrees = np.arange(edges.n_tips, len(edges.back))
-        found = messages.regrafts(edges.back, edges.lengths, order, subtrees, self._radius, _SLACK)
+    def expand(self, k: int) -> None:
+        """Add the regrafts of a tree that are not among the trees."""
+        self._expanded.add(self._numbers[k])
+        messages, edges, move = self._messages, self._tree(k), self._trees[k][1]
+        place = fit_lengths(messages, edges, 0.1, before=None if move is None else self._trees[k][0].back)
+        own, subtrees = messages.sites(), np.arange(edges.n_tips, len(edges.back))
+        found = messages.regrafts(
+            edges.back, edges.lengths, preorder(edges.back), subtrees, self._radius, _SLACK
+        )
         rows = worth_a_look(found, place.log_likelihood - _SLACK, _LOOKS)
-        messages.fill(edges.back, edges.lengths, order)
-        own = messages.sites()
+        numbers = regraft_numbers(edges.back, found.steps)[rows]
+        first = np.sort(np.unique(numbers, return_index=True)[1])
+        new = first[~np.isin(numbers[first], np.array(self._numbers, np.uint64))]
+        rows, numbers = rows[new], numbers[new]
         here = (self._counts @ own)[:, None]
         step = max(1, _ROOM // (8 * self._counts.shape[1]))
-        for first in range(0, len(rows), step):
-            part = rows[first : first + step]
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
             looks = messages.fitted(part, found, edges.back, edges.lengths, sites=True)
             scores = here + self._short @ (looks.sites - own).astype(np.float32).T
-            for k, (row, (_, a, b, c)) in enumerate(zip(part, looks.found)):
-                move = Regraft(int(found.pruned[row]), int(found.out[row]), (a, b, c), 0.0)
-                other = edges.copy()
-                regraft(other, move)
-                moved = topology_key(other.back)
-                if moved not in self._known:
-                    self._add(moved, edges, move, scores[:, k : k + 1])
+            moves = [
+                Regraft(int(found.pruned[row]), int(found.out[row]), (a, b, c), 0.0)
+                for row, (_, a, b, c) in zip(part, looks.found)
+            ]
+            self._add([(edges, one) for one in moves], numbers[start : start + step].tolist(), scores)
 
-    def _add(self, key: int, edges: HalfEdges, move: Regraft | None, scores: np.ndarray) -> None:
-        self._known.add(key)
-        self._trees.append((edges, move))
-        self._scores.append(scores)
-        tree, score = self._ahead
-        better = np.flatnonzero(scores[:, 0] > score)
-        tree[better], score[better] = len(self._trees) - 1, scores[better, 0]
+    def _add(
+        self, trees: Sequence[tuple[HalfEdges, Regraft | None]], numbers: Sequence[int], scores: np.ndarray
+    ) -> None:
+        """scores (R, n)."""
+        first, best = len(self._trees), scores.argmax(1)
+        self._trees += trees
+        self._numbers += numbers
+        top = scores[np.arange(len(scores)), best]
+        better = top > self._score
+        self._ahead[better], self._score[better] = first + best[better], top[better]
+        rows, columns = np.nonzero(scores >= self._score[:, None] - TIE)
+        self._close.append((rows, first + columns, scores[rows, columns]))
 
     def chosen(self) -> Replicates:
         """For every replicate one of the trees that are within TIE of its best."""
-        scores = np.concatenate(self._scores, axis=1)
-        rows, tied = np.nonzero(scores >= self._ahead[1][:, None] - TIE)
-        first = np.searchsorted(rows, np.arange(len(scores) + 1))
-        drawn = tied[first[:-1] + (self._rng.random(len(scores)) * np.diff(first)).astype(np.int64)]
+        rows, trees, scores = (np.concatenate(each) for each in zip(*self._close))
+        still = scores >= self._score[rows] - TIE
+        rows, trees = rows[still], trees[still]
+        trees = trees[np.lexsort((trees, rows))]
+        first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(self._score)))])
+        drawn = trees[first[:-1] + (self._rng.random(len(self._score)) * np.diff(first)).astype(np.int64)]
         used, trees = np.unique(drawn, return_inverse=True)
         return Replicates([self._tree(k) for k in used], trees)
 

@@ -142,12 +142,19 @@ def test_trees_that_cannot_be_held_are_refused(simulated, tree, lengths, said):
         held_tree(parse_trees(tree)[0], simulated.taxa, "t.nwk", lengths)
 
 
-def test_parametric_alrt_is_half_chi_squared_times_three():
+def test_parametric_alrt_is_the_largest_of_three_of_half_chi_squared():
     ahead = np.array([0.0, 0.1, 1.0, 2.7, 10.0])
     values = np.stack([np.full(5, -50.0), -50 - ahead, -90.0 - ahead], 1)
-    wanted = np.maximum(0, 1 - 3 * 0.5 * chi2.sf(2 * ahead, 1))
+    wanted = (0.5 + 0.5 * chi2.cdf(2 * ahead, 1)) ** 3
     assert parametric_alrt(values) == pytest.approx(wanted, abs=1e-12)
-    assert parametric_alrt(values[:, ::-1])[4] == 0  # another resolution is ahead
+    assert (parametric_alrt(values[1:, ::-1]) == 0).all()  # another resolution is ahead
+    assert parametric_alrt(np.array([[-1e4 - 1e-9, -1e4, -1e4]])) == pytest.approx(1 / 8)  # rounding
+    drawn = np.random.default_rng(3).normal(size=(40_000, 3))
+    largest = np.maximum(drawn, 0).max(1) ** 2  # twice a lead under no branch
+    shares = [(largest <= 2 * a).mean() for a in ahead]
+    assert parametric_alrt(values) == pytest.approx(shares, abs=0.01)
+    bound = 1 - 3 * 0.5 * chi2.sf(2 * ahead, 1)  # three P-values added: other numbers
+    assert np.abs(bound - shares).max() > 0.05
 
 
 def test_local_bootstrap_is_the_share_of_replicates_that_are_ahead():

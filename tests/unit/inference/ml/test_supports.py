@@ -32,7 +32,7 @@ from phloem.inference.ml.branch_tests import (
 from phloem.inference.ml.identical import distinct
 from phloem.inference.ml.search import fit_lengths
 from phloem.inference.ml.tree_search import SearchSettings, search_tree
-from phloem.inference.ml.ultrafast import Replicates, climb_each
+from phloem.inference.ml.ultrafast import TIE, Replicates, _Pool, climb_each
 from phloem.io.journal import Journal
 from phloem.io.trees import newick_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -40,7 +40,7 @@ from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.model.grammar import parse_model
 from phloem.pruning.cpu.directed_messages import DirectedMessages
-from phloem.tree.half_edges import branch_splits, half_edges, tree_of
+from phloem.tree.half_edges import branch_splits, half_edges, preorder, topology_key, tree_of
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import split_members, tip_bits, tree_splits
 from unit.inference.mcmc.ranks_in_threads import led
@@ -145,6 +145,50 @@ def test_every_replicate_climbs_with_its_own_weights(simulated, truth):
     messages.set_weights(patterns.weights)
     again = climb_each(messages, first, np.tile(patterns.weights, (2, 1)), patterns.weights)
     assert len(again.distinct) == 1  # the data's own weights lead to one tree
+
+
+def test_scores_of_a_pool_are_those_of_its_trees(simulated, truth, monkeypatch):
+    patterns, none = site_patterns(simulated), np.zeros(0, np.int32)
+    model = model_for_alignment("HKY{3}+FQ", simulated)
+    messages = DirectedMessages([engine_problem(patterns, model, (none, none))], 5)
+    messages.set_models([model.evaluate()], [1.0])
+    counts = resampled_weights([patterns.weights], 200, 1, 9)
+    edges = half_edges(tree_of(half_edges(truth, truth.taxa), simulated.taxa), simulated.taxa)
+
+    def filled() -> _Pool:
+        pool = _Pool(messages, counts, np.random.default_rng(1), 5)
+        pool.add_hilltop(edges.copy())
+        for _ in range(4):
+            pool.expand(pool.winner())
+        return pool
+
+    def apart(pool: _Pool) -> float:
+        """The largest difference between a score and that of the tree, its lengths as they are."""
+        errors = []
+        for rows, trees, scores in pool._close:
+            for k in np.unique(trees):
+                tree = pool._tree(k)
+                messages.fill(tree.back, tree.lengths, preorder(tree.back))
+                mine = trees == k
+                errors.append(np.abs(counts[rows[mine]] @ messages.sites() - scores[mine]).max())
+        return max(errors)
+
+    pool = filled()
+    assert apart(pool) < 0.01 and len(pool._trees) > 20
+    keys = [topology_key(pool._tree(k).back) for k in range(len(pool._trees))]
+    assert len(set(keys)) == len(keys)
+    best, drawn = pool._score, pool.chosen()
+    assert len(drawn.trees) == 200 and len(drawn.distinct) > 3
+    for r, tree in enumerate(drawn.trees):
+        edges_of = drawn.distinct[tree]
+        messages.fill(edges_of.back, edges_of.lengths, preorder(edges_of.back))
+        assert counts[r] @ messages.sites() > best[r] - TIE - 0.01
+    right = DirectedMessages.sites  # planted: sites of the tree before, not of the one that is expanded
+    kept = [right(messages)]
+    monkeypatch.setattr(DirectedMessages, "sites", lambda self: [kept.append(right(self)), kept[-2]][1])
+    late = filled()
+    monkeypatch.undo()
+    assert apart(late) > 0.5
 
 
 def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, found, monkeypatch):
