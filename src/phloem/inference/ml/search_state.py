@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -23,6 +23,8 @@ from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges
 
 _FORM = 9
+_SURE = 2  # tries that lead back to the best tree: most on easy data, hardly one on hard ones
+EQUAL = 0.05  # log units that are worth no further search
 _OF_SEARCH = re.compile(r"\.(after-)?\d+$")  # ends of the names of files beside the first one
 
 
@@ -153,6 +155,26 @@ def together(states: Sequence[SearchState]) -> SearchState:
         whole.found += [better._replace(number=better.number + whole.tries) for better in state.found]
         whole.tries += state.tries
     return whole
+
+
+def likeliest(places: Iterable[Place]) -> list[Place]:
+    """The likeliest first."""
+    return sorted(places, key=lambda place: -place.log_likelihood)
+
+
+def differ(states: Sequence[SearchState]) -> bool:
+    """Whether some ended on likelier trees than others; equal ones may differ in points drawn as branches."""
+    values = [state.place.log_likelihood for state in states]
+    return max(values) - min(values) > EQUAL
+
+
+def look_hard(states: Sequence[SearchState]) -> bool:
+    """Whether searches ended apart; of one, whether few tries led back to its tree, or most
+    independent climbs ended each on another one, as parts of these may lead back all the same."""
+    if len(states) > 1:
+        return differ(states)
+    agree = 2 * len(set(states[0].ends)) <= len(states[0].ends)
+    return not agree or states[0].led_back < _SURE
 
 
 def _plain(place: Place) -> dict[str, Any]:

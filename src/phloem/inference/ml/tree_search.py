@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.hardware.ranks import Ranks, ranks
+from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.elsewhere import FAR as _FAR
 from phloem.inference.ml.elsewhere import Elsewhere
 from phloem.inference.ml.fusion import fused
 from phloem.inference.ml.search import FAR, Place, climb, fit_lengths, moved_far
-from phloem.inference.ml.search_result import SearchResult, SearchSettings
-from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Kind, SearchState, Told, together
+from phloem.inference.ml.search_result import SearchResult, SearchSettings, usual_threads
+from phloem.inference.ml.search_state import (
+    EQUAL,
+    Better,
+    Checkpoint,
+    Doing,
+    Kind,
+    SearchState,
+    Told,
+    differ,
+    likeliest,
+    look_hard,
+    together,
+)
 from phloem.inference.ml.searched import Fit, OneAlignment, Searched, idle_tips_cut
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.tree_starts import (
+    LEAST_CLIMBS,
+    MANY,
     Difficulty,
     Start,
     bionj_start,
@@ -34,15 +48,14 @@ from phloem.tree.half_edges import HalfEdges, tree_of
 from phloem.tree.tree import Tree
 
 _COARSE, _REPLICATE = 15, 8  # steps of a fit between climbs; of a replicate's only one, of known numbers
+_FEW = 5  # steps from each of several starts, of many taxa
+_SWEEPS = 30  # over lengths, at most
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
 _LAST: Kind = "apart"  # a climb that owes the best tree nothing
-_MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
-_SURE = 2  # tries that lead back to the best tree: most on easy data, hardly one on hard ones
 _GAIN = 0.01  # log units that count as another, better tree
 _STREAM, _TOGETHER = 6, 7  # of random numbers: of searches after the first, and after each of these
-_EQUAL = 0.05  # log units that are worth no further search
 
 
 def search_tree(
@@ -91,11 +104,6 @@ def climbed_tree(data: Searched, start: Start, settings: SearchSettings) -> Tree
     return _Search(data, settings, lambda *_: None).climbed_tree(start)
 
 
-def _usual_threads(entries: int) -> int:
-    """More than one where rounds of moves take longer than threads take to begin."""
-    return ranks().cores if entries > _MANY else 1
-
-
 def _searches(
     here: Ranks,
     data: Searched,
@@ -122,9 +130,9 @@ class _Search:
         self._patience = settings.patience  # of the search at hand
         self._ahead, self._before = "", 0  # what is told: of which search, tries in vain of those before
         self._left = 1  # searches at least, for what is told
-        self._weights = data.weights
+        self._weights, self._many = data.weights, len(data.taxa) >= MANY
         patterns = sum(len(own) for own in self._weights)
-        threads = settings.threads or _usual_threads(len(data.taxa) * patterns)
+        threads = settings.threads or usual_threads(len(data.taxa) * patterns)
         self._messages = data.messages(max(settings.radius, FAR), threads)
         self._parsimony = data.parsimony()
         self._values: dict[str, ParameterValue] = {}
@@ -138,7 +146,7 @@ class _Search:
             self._begun(start)
             start = replace(start, values=self._values)
         states = here.together(_searches, self._data, self._settings, start, checkpoint, walk=self)
-        hard = len(self._data.taxa) > 3 and _look_hard(states)
+        hard = len(self._data.taxa) > 3 and look_hard(states)
         state = self._gone_on(states, checkpoint) if hard and len(states) > 1 else together(states)
         if hard and self._settings.patience:
             state = self._further_searches(states, state, checkpoint)
@@ -174,10 +182,10 @@ class _Search:
             before, number, self._left = state, len(states) + 1, 2
             start = parsimony_start(self._parsimony, self._settings.seed, number, states[0].values)
             states.append(self.search_from(number, start, checkpoint))
-            if not _differ([before, states[-1]]):
+            if not differ([before, states[-1]]):
                 return together([before, states[-1]])
             state = self._gone_on([before, states[-1]], checkpoint, number)
-            if state.place.log_likelihood < before.place.log_likelihood + _EQUAL:
+            if state.place.log_likelihood < before.place.log_likelihood + EQUAL:
                 return state
 
     def _gone_on(
@@ -194,7 +202,7 @@ class _Search:
             state = together(states)
             self._values, self._vain = state.values, state.vain
             self._data.put(self._messages, self._values)
-            others = _likeliest(one.place for one in states)
+            others = likeliest(one.place for one in states)
             best, kind = self._fused_with(others, state, state.place, "fused")
             if best is not state.place:
                 self._take(state, best, kind)
@@ -211,7 +219,7 @@ class _Search:
         if state is None:
             fit = self._climbed(start)
             self._values = self._data.values_of(fit)
-            place = self._placed(self._data.edges_of(fit))
+            place = self._fitted(fit)
             state = SearchState(fit.log_likelihood, place, self._values, set(), [], [], start.origin)
             state.vain = self._vain
             state.meet(place, independent=True)
@@ -227,7 +235,9 @@ class _Search:
         self._told(doing, max(self._best, state.place.log_likelihood))
 
     def _difficulty(self, state: SearchState) -> Difficulty | None:
-        """Of the trees on which independent climbs ended, under the final numbers."""
+        """Of the trees on which independent climbs ended, under the final numbers; None of too few."""
+        if len(state.ends) < LEAST_CLIMBS:
+            return None
         self._data.put(self._messages, self._values)
         places = {place.key: place for place in state.hilltops}
         sites: dict[int, np.ndarray] = {}
@@ -245,7 +255,7 @@ class _Search:
             return {}
         self._told(Doing("supports"), last.log_likelihood)
         best = self._placed(self._data.edges_of(last))
-        hilltops = [best.edges, *(place.edges for place in _likeliest(state.hilltops))]
+        hilltops = [best.edges, *(place.edges for place in likeliest(state.hilltops))]
         seed, radius = self._settings.seed, self._settings.radius
         return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
 
@@ -261,26 +271,34 @@ class _Search:
         return tree_of(fit_lengths(self._messages, place.edges, 0.01).edges, self._data.taxa)
 
     def _climbed_by_numbers(self, start: Start, steps: int) -> Place:
-        self._values = self._data.start_values() | dict(start.values or {})
-        begun = self._placed(self._data.edges(with_lengths(start.tree)))
-        return self._climb_from(self._refined(begun, most=steps))
+        return self._climb_from(self._refined(self._begin(start), most=steps))
 
     def _climbed(self, start: Start) -> Fit:
-        """From a start: lengths, the model's numbers, moves, and all again."""
+        """From a start: lengths, the model's numbers, moves, and all again, unless taxa are many."""
         fit = self._begun(start)
         self._told(Doing("first climb", 1, 3), fit.log_likelihood)
         fit = self._refined(self._climb_from(fit))
+        if self._many:
+            return fit
         self._told(Doing("first climb", 2, 3), fit.log_likelihood)
         return self._refined(self._climb_from(fit, closely=True))
 
     def _begun(self, start: Start) -> Fit:
         """Lengths, and the model's numbers from all their starts where none are given."""
+        begun, starts = self._begin(start), self._data.starts(start.values)
+        if self._many and len(starts) > 1:
+            fit = self._refined(begun, starts, most=_FEW)
+            begun, starts = Place(self._data.edges_of(fit), fit.log_likelihood), ({},)
+        return self._refined(begun, starts)
+
+    def _begin(self, start: Start) -> Place:
+        """Its tree and numbers, with lengths that need not be the best."""
         self._values = self._data.start_values() | dict(start.values or {})
-        begun = self._placed(self._data.edges(with_lengths(start.tree)))
-        return self._refined(begun, self._data.starts(start.values))
+        edges = self._data.edges(with_lengths(start.tree))
+        return Place(edges, -np.inf) if start.near else self._placed(edges)
 
     def _climb_from(self, fit: Fit, closely: bool = False) -> Place:
-        place = self._placed(self._data.edges_of(fit))
+        place = self._fitted(fit)
         return climb(self._messages, place, self._settings.radius, closely=closely, vain=self._vain)
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
@@ -300,7 +318,7 @@ class _Search:
             state.meet(other, independent=kind in ("parsimony", "apart"))
             other, kind = self._fused(state, other, kind)
             if other.log_likelihood > best.log_likelihood + _GAIN:
-                other, kind = self._fused_with(_likeliest(state.hilltops)[:_POOL], state, other, kind)
+                other, kind = self._fused_with(likeliest(state.hilltops)[:_POOL], state, other, kind)
                 self._take(state, other, kind)
             elif not nothing_left and other.key == best.key:
                 state.led_back += 1
@@ -321,7 +339,7 @@ class _Search:
 
     def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
         """A better tree, with its numbers fitted, for the best one."""
-        state.place = self._placed(self._data.edges_of(self._refined(better)))
+        state.place = self._fitted(self._refined(better))
         state.values, state.in_vain, state.led_back = self._values, 0, 0
         state.hilltops.append(state.place)
         state.found.append(Better(state.tries, kind, state.place.log_likelihood))
@@ -361,10 +379,15 @@ class _Search:
             return climb(self._messages, other, radius, known, closely=True, vain=self._vain)
         return other
 
-    def _placed(self, edges: HalfEdges) -> Place:
+    def _placed(self, edges: HalfEdges, sweeps: int = _SWEEPS) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""
         self._data.put(self._messages, self._values)
-        return fit_lengths(self._messages, edges, 0.1)
+        return fit_lengths(self._messages, edges, 0.1, sweeps)
+
+    def _fitted(self, fit: Fit) -> Place:
+        """That of a fit. Of many taxa a sweep takes as long as ten gradients of a fit, and gains next to
+        nothing after it."""
+        return self._placed(self._data.edges_of(fit), 0 if self._many else _SWEEPS)
 
     def _refined(self, place: Place, starts: Sequence[Values] = ({},), most: int = _COARSE) -> Fit:
         """Lengths and numbers fitted together, coarsely; the numbers are at hand then."""
@@ -373,23 +396,3 @@ class _Search:
         self._values = self._data.values_of(fit)
         self._vain.clear()
         return fit
-
-
-def _likeliest(places: Iterable[Place]) -> list[Place]:
-    """The likeliest first."""
-    return sorted(places, key=lambda place: -place.log_likelihood)
-
-
-def _differ(states: Sequence[SearchState]) -> bool:
-    """Whether some ended on likelier trees than others; equal ones may differ in points drawn as branches."""
-    values = [state.place.log_likelihood for state in states]
-    return max(values) - min(values) > _EQUAL
-
-
-def _look_hard(states: Sequence[SearchState]) -> bool:
-    """Whether searches ended apart; of one, whether few tries led back to its tree, or most
-    independent climbs ended each on another one, as parts of these may lead back all the same."""
-    if len(states) > 1:
-        return _differ(states)
-    agree = 2 * len(set(states[0].ends)) <= len(states[0].ends)
-    return not agree or states[0].led_back < _SURE
