@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phloem.clustering.cpu.parsimony import HEAVY, add_stepwise, all_sets, regraft_all
+from phloem.clustering.cpu.parsimony import (
+    HEAVY,
+    Lists,
+    add_stepwise,
+    all_sets,
+    changes_on_branches,
+    regraft_all,
+)
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
@@ -18,6 +25,7 @@ RADIUS = 20  # nodes that a subtree is moved at most
 _SITES_PER_WORD = 64
 _LIGHT = (1 << HEAVY) - 1
 _LEFT_OUT = 0.25, 0.6  # share of the characters
+_LEAST = 0.5  # changes on a branch, of a length to begin from
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +60,8 @@ class Parsimony:
         n = alignment.n_taxa
         self._sets = np.zeros((4 * n - 6, *self._tips.shape[1:]), np.uint64)
         self._sets[:n] = self._tips
-        self._order, self._waiting = np.empty(2 * n - 3, np.int64), np.empty(2 * n, np.int64)
+        order, waiting, queue = (np.empty(size, np.int64) for size in (2 * n - 3, 2 * n, 4 * n - 6))
+        self._lists = Lists(order, waiting, queue, np.zeros(4 * n - 6, np.bool_))
 
     @property
     def words(self) -> np.ndarray:
@@ -67,7 +76,7 @@ class Parsimony:
     def score(self, tree: Tree) -> int:
         """Changes that a binary tree needs; times 2**HEAVY those of the characters that come first."""
         back, n = half_edges(tree, self.alignment.taxa).back, self.alignment.n_taxa
-        return int(all_sets(back, 0, n, self._sets, self._usual, self._order, self._waiting)[1])
+        return int(all_sets(back, 0, n, self._sets, self._usual, self._lists)[1])
 
     def tree(self, rng: np.random.Generator, radius: int = RADIUS) -> ParsimonyTree:
         """Taxa added in random order, each where it costs least; then subtrees are moved while that saves."""
@@ -75,24 +84,25 @@ class Parsimony:
         back = np.full(4 * n - 6, -1, np.int64)
         tips, ties = rng.permutation(n), rng.random(n)
         room, costs = np.empty_like(self._sets[0]), np.empty(2 * n - 3, np.int64)
-        add_stepwise(back, tips, ties, self._sets, self._usual, room, costs, self._order, self._waiting)
+        add_stepwise(back, tips, ties, self._sets, self._usual, room, costs, self._lists)
         score = self._improve(back, rng, radius) & _LIGHT
         length = max(score, 1) / (self._n_sites * (2 * n - 3))
         edges = HalfEdges(back, np.full(len(back), length))
         return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
 
+    def improved(self, tree: Tree, rng: np.random.Generator, radius: int = RADIUS) -> ParsimonyTree:
+        """A binary tree after moves of subtrees, as long as they save changes. A branch is as long as the
+        share of sites that may have a change there, half a site at least."""
+        back = half_edges(tree, self.alignment.taxa).back
+        self._sets[: self.alignment.n_taxa] = self._tips
+        score = self._improve(back, rng, radius) & _LIGHT
+        edges = HalfEdges(back, np.maximum(self._changes(back) & _LIGHT, _LEAST) / self._n_sites)
+        return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
+
     def changed(self, back: np.ndarray) -> np.ndarray:
         """(4T-6,) bool, of every branch at both ends: whether some way of putting as few changes as the tree
         needs puts one there."""
-        n = self.alignment.n_taxa
-        self._sets[:n] = self._tips
-        all_sets(back, 0, n, self._sets, self._usual, self._order, self._waiting)
-        found = np.zeros(len(back), bool)
-        for h, g in enumerate(back.tolist()):
-            if h < g:
-                both = np.bitwise_or.reduce(self._sets[h] & self._sets[g], axis=-1)
-                found[h] = found[g] = bool((~both).any())
-        return found
+        return self._changes(back) > 0
 
     def ratcheted(self, back: np.ndarray, rng: np.random.Generator, radius: int = RADIUS) -> np.ndarray:
         """Another tree of few changes near this one (half_edges.HalfEdges.back), which stays as it is.
@@ -110,6 +120,13 @@ class Parsimony:
         self._improve(back, rng, radius)
         return back
 
+    def _changes(self, back: np.ndarray) -> np.ndarray:
+        """(4T-6,) int64 as changes_on_branches, of the alignment's own characters."""
+        n, found = self.alignment.n_taxa, np.zeros(len(back), np.int64)
+        self._sets[:n] = self._tips
+        changes_on_branches(back, n, self._sets, self._usual, self._lists, found)
+        return found
+
     def _improve(self, back: np.ndarray, rng: np.random.Generator, radius: int) -> int:
         """Move subtrees, in place, until none saves a change of the characters in sets; the score."""
         n, score = self.alignment.n_taxa, -1
@@ -119,7 +136,7 @@ class Parsimony:
             before = score
             half = n + rng.permutation(3 * (n - 2))
             sets = self._sets, self._usual
-            score = regraft_all(back, half, radius, *sets, arrival, stack, self._order, self._waiting)
+            score = regraft_all(back, half, radius, *sets, arrival, stack, self._lists)
             if score == before:
                 return int(score)
 

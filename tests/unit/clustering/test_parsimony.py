@@ -15,7 +15,7 @@ from phloem.data.alphabet import alphabet
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.tree.half_edges import half_edges, node_of, preorder, tree_of
+from phloem.tree.half_edges import HalfEdges, half_edges, node_of, preorder, tree_of
 from phloem.tree.random import taxon_names, uniform_rooted, uniform_unrooted
 from phloem.tree.splits import robinson_foulds
 
@@ -75,6 +75,39 @@ def test_moved_subtrees_save_changes_that_stepwise_addition_leaves():
     added = [Parsimony(alignment).tree(np.random.default_rng(s), radius=0).score for s in range(4)]
     assert max(moved) < min(added)
     assert Parsimony(alignment).tree(np.random.default_rng(2)).score == moved[2]
+
+
+def test_sets_after_moves_are_those_of_the_tree_that_they_lead_to():
+    for n_taxa, kind, symbols in ((40, "dna", "ACGTRYN-"), (25, "protein", "ARNDBZX-")):
+        alignment = data(n_taxa, 150, 9, kind, symbols)
+        counting, rng = Parsimony(alignment), np.random.default_rng(1)
+        back = half_edges(uniform_unrooted(n_taxa, rng), alignment.taxa).back
+        counting.changed(back)
+        before, first = counting._sets.copy(), back.copy()
+        score = counting._improve(back, rng, 6)
+        moved = counting._sets.copy()
+        counting.changed(back)
+        assert np.array_equal(moved, counting._sets) and not np.array_equal(back, first)
+        assert not np.array_equal(moved, before)  # control: where nothing follows the moves
+        edges = HalfEdges(back, np.full(len(back), 0.1))
+        assert score == parsimony_score(tree_of(edges, alignment.taxa), site_patterns(alignment))
+
+
+def test_a_given_tree_is_moved_to_fewer_changes_and_has_them_as_lengths():
+    alignment = data(24, 120, 6)
+    counting, patterns = Parsimony(alignment), site_patterns(alignment)
+    given = uniform_unrooted(24, np.random.default_rng(4))
+    given = tree_of(half_edges(given, given.taxa), alignment.taxa)
+    found = counting.improved(given, np.random.default_rng(1))
+    assert found.score == parsimony_score(found.tree, patterns) < parsimony_score(given, patterns) - 100
+    changes = found.tree.lengths[:-1] * 120
+    edges = half_edges(found.tree, alignment.taxa)
+    assert np.array_equal(edges.lengths * 120 > 0.75, counting.changed(edges.back))
+    assert changes.min() >= 0.5 and changes.sum() >= found.score
+    again = counting.improved(found.tree, np.random.default_rng(2))
+    assert again.score <= found.score
+    same = Parsimony(alignment).improved(given, np.random.default_rng(1))  # no earlier tree leaves a trace
+    assert same.score == found.score and np.array_equal(same.tree.lengths, found.tree.lengths)
 
 
 def test_half_edges_are_the_tree_and_back():

@@ -10,12 +10,24 @@ the sake of the others.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from phloem.clustering.cpu.site_counts import popcount
 from phloem.hardware.numba_compile import uncounted
 
 HEAVY = 32
+
+
+class Lists(NamedTuple):
+    """Room for half-edges. order (2T-3,) and waiting (2T,) int64, of a preorder. queue (4T-6,) int64, and
+    waits (4T-6,) bool, false: whose sets are to be made again."""
+
+    order: np.ndarray
+    waiting: np.ndarray
+    queue: np.ndarray
+    waits: np.ndarray
 
 
 @uncounted
@@ -57,8 +69,9 @@ def _clashes(a, b, usual):
 
 
 @uncounted
-def _preorder(back, root, n, order, waiting):
+def _preorder(back, root, n, lists):
     """half_edges.preorder from any tip, of a tree that need not have all tips yet. Returns its branches."""
+    order, waiting = lists.order, lists.waiting
     size, depth = 0, 1
     waiting[0] = back[root]
     while depth:
@@ -74,9 +87,10 @@ def _preorder(back, root, n, order, waiting):
 
 
 @uncounted
-def all_sets(back, root, n, sets, usual, order, waiting):
+def all_sets(back, root, n, sets, usual, lists):
     """Sets of every half-edge of the tree; returns its branches and its score."""
-    size, score = _preorder(back, root, n, order, waiting), np.int64(0)
+    order = lists.order
+    size, score = _preorder(back, root, n, lists), np.int64(0)
     for i in range(size - 1, -1, -1):
         h = order[i]
         if h >= n:
@@ -92,6 +106,16 @@ def all_sets(back, root, n, sets, usual, order, waiting):
 
 
 @uncounted
+def changes_on_branches(back, n, sets, usual, lists, changes):
+    """changes (4T-6,) int64 = of every branch, at both ends, the sites at which some way of putting as few
+    changes as the tree needs puts one there, weighed."""
+    size = all_sets(back, 0, n, sets, usual, lists)[0]
+    for i in range(size):
+        h = lists.order[i]
+        changes[h] = changes[back[h]] = _clashes(sets[h], sets[back[h]], usual)
+
+
+@uncounted
 def _insert(back, end, a, b):
     """Put the node whose half-edges beside the subtree's are a and b into the branch of half-edge end."""
     other = back[end]
@@ -100,13 +124,54 @@ def _insert(back, end, a, b):
 
 
 @uncounted
-def add_stepwise(back, tips, ties, sets, usual, room, costs, order, waiting):
+def _wait(h, lists, last):
+    """Put a half-edge of an inner node behind the last of the queue, a ring, if it is not in it; returns the
+    new last."""
+    if lists.waits[h]:
+        return last
+    lists.waits[h] = True
+    lists.queue[last % len(lists.queue)] = h
+    return last + 1
+
+
+@uncounted
+def _replaced(sets, new):
+    """Whether the new sets (W, S) are others; they are put there."""
+    differs = np.uint64(0)
+    for w in range(len(new)):
+        for s in range(new.shape[1]):
+            differs |= sets[w, s] ^ new[w, s]
+            sets[w, s] = new[w, s]
+    return differs != 0
+
+
+@uncounted
+def _update(changed, back, n, sets, usual, room, lists):
+    """Sets again where the tree has changed: of the half-edges beside those of `changed`, and of all whose
+    own follow from sets that come out otherwise, mostly a few nodes on. room (W, S)."""
+    first = last = 0
+    for h in changed:
+        if h >= n:
+            for g in _others(h, n):
+                last = _wait(g, lists, last)
+    while first < last:
+        h = lists.queue[first % len(lists.queue)]
+        first, lists.waits[h] = first + 1, False
+        a, b = _others(h, n)
+        _combine(sets[back[a]], sets[back[b]], room, usual)
+        if _replaced(sets[h], room) and back[h] >= n:
+            for g in _others(back[h], n):
+                last = _wait(g, lists, last)
+
+
+@uncounted
+def add_stepwise(back, tips, ties, sets, usual, room, costs, lists):
     """Add tips in this order, each into the branch where it costs least; ties (T,) in [0, 1) choose among
     equals. room (W, S); costs (2T-3,) int64. back is written. Returns the score."""
-    n = len(tips)
+    n, order = len(tips), lists.order
     for k in range(3):
         back[tips[k]], back[n + k] = n + k, tips[k]
-    size, score = all_sets(back, tips[0], n, sets, usual, order, waiting)
+    size, score = all_sets(back, tips[0], n, sets, usual, lists)
     for k in range(3, n):
         least, equal = np.int64(1 << 60), 0
         for i in range(size):
@@ -123,8 +188,10 @@ def add_stepwise(back, tips, ties, sets, usual, room, costs, order, waiting):
                 chosen -= 1
         new = n + 3 * (k - 2)
         back[new], back[tips[k]] = tips[k], new
+        ends = best, back[best]
         _insert(back, best, new + 1, new + 2)
-        size, score = all_sets(back, tips[0], n, sets, usual, order, waiting)
+        _update((tips[k], new, new + 1, new + 2, *ends), back, n, sets, usual, room, lists)
+        size, score = _preorder(back, tips[0], n, lists), score + least
     return score
 
 
@@ -163,16 +230,18 @@ def _best_regraft(back, s, n, radius, sets, usual, arrival, stack):
 
 
 @uncounted
-def regraft_all(back, half, radius, sets, usual, arrival, stack, order, waiting):
+def regraft_all(back, half, radius, sets, usual, arrival, stack, lists):
     """Move the subtree beyond every half-edge of `half` (of inner nodes) to where it fits best, one after the
     other; arrival, stack: as in _best_regraft. back is written. Returns the score."""
-    n = (len(back) + 6) // 4
-    score = all_sets(back, 0, n, sets, usual, order, waiting)[1]
+    n, room = (len(back) + 6) // 4, arrival[radius + 1]
+    score = all_sets(back, 0, n, sets, usual, lists)[1]
     for s in half:
         best, gain = _best_regraft(back, s, n, radius, sets, usual, arrival, stack)
         if gain > 0:
             a, b = _others(s, n)
+            ends = back[a], back[b], best, back[best]
             back[back[a]], back[back[b]] = back[b], back[a]
             _insert(back, best, a, b)
-            score = all_sets(back, 0, n, sets, usual, order, waiting)[1]
+            _update((s, a, b, *ends), back, n, sets, usual, room, lists)
+            score -= gain
     return score

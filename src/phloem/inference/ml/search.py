@@ -55,8 +55,9 @@ def fit_lengths(
     most: int = 30,
     before: np.ndarray | None = None,
 ) -> Place:
-    """Sweeps over lengths, in place, until one gains less than the tolerance: over all, or those around what
-    is not as in before (`back` of a tree whose lengths were fitted)."""
+    """Sweeps over lengths, in place, until one gains less than the tolerance, so many at most (0: the lengths
+    as they are): over all, or those around what is not as in before (`back` of a tree whose lengths were
+    fitted)."""
     order = preorder(edges.back)
     todo = None if before is None else _around(edges.back, before, order)
     value = messages.fill_half(edges.back, edges.lengths, order)

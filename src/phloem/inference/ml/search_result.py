@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phloem.errors import InputError
+from phloem.hardware.ranks import ranks
 from phloem.inference.ml.search_state import Better, Ended
 from phloem.inference.ml.searched import Fit, Likelihood
 from phloem.inference.ml.tree_starts import Difficulty
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.pruning.select import Selection
+
+_LARGE = 100_000  # characters at the tips
 
 
 @dataclass(frozen=True)
@@ -61,3 +64,8 @@ class SearchResult:
         if isinstance(self.likelihood, PartitionedLikelihood):
             return next(iter(self.likelihood.selections.values()))
         return self.likelihood.selection
+
+
+def usual_threads(entries: int) -> int:
+    """More than one where rounds of moves take longer than threads take to begin."""
+    return ranks().cores if entries > _LARGE else 1

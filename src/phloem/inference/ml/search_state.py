@@ -15,8 +15,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.kept_fits import plain_values, values_of
-from phloem.inference.ml.search import Place
+from phloem.inference.ml.search import Place, fit_lengths
+from phloem.inference.ml.tree_starts import LEAST_CLIMBS, Difficulty, difficulty
 from phloem.io.journal import Journal, of_another_analysis
 from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
@@ -104,6 +106,18 @@ class SearchState:
             self.hilltops.append(place)
         if independent:
             self.ends.append(key)
+
+    def difficulty(self, messages: Messages, weights: np.ndarray) -> Difficulty | None:
+        """Of the trees on which independent climbs ended, under the messages' numbers; None of too few."""
+        if len(self.ends) < LEAST_CLIMBS:
+            return None
+        places = {place.key: place for place in self.hilltops}
+        sites: dict[int, np.ndarray] = {}
+        for key in dict.fromkeys(self.ends):
+            fit_lengths(messages, places[key].edges.copy(), 0.1)
+            sites[key] = messages.sites()
+        ends = [places[key].edges for key in self.ends]
+        return difficulty(ends, np.array([sites[key] for key in self.ends]), weights)
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers; doubles are written so that they are read back as they are."""

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.hardware.ranks import Ranks, ranks
+from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.elsewhere import FAR as _FAR
 from phloem.inference.ml.elsewhere import Elsewhere
 from phloem.inference.ml.fusion import fused
 from phloem.inference.ml.length_classes import shaken_best
 from phloem.inference.ml.search import FAR, Place, climb, fit_lengths, moved_far
-from phloem.inference.ml.search_result import SearchResult, SearchSettings
+from phloem.inference.ml.search_result import SearchResult, SearchSettings, usual_threads
 from phloem.inference.ml.search_state import (
     EQUAL,
     Better,
@@ -32,10 +32,9 @@ from phloem.inference.ml.search_state import (
 from phloem.inference.ml.searched import Fit, OneAlignment, Searched, idle_tips_cut
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.tree_starts import (
-    Difficulty,
+    MANY,
     Start,
     bionj_start,
-    difficulty,
     further_start,
     own_starts,
     parsimony_start,
@@ -47,9 +46,10 @@ from phloem.tree.half_edges import HalfEdges, tree_of
 from phloem.tree.tree import Tree
 
 _COARSE, _REPLICATE = 15, 8  # steps of a fit between climbs; of a replicate's only one, of known numbers
+_FEW = 5  # steps from each of several starts, of many taxa
+_SWEEPS = 30  # over lengths, at most
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
 _LAST: Kind = "apart"  # a climb that owes the best tree nothing
-_MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
 _GAIN = 0.01  # log units that count as another, better tree
@@ -103,11 +103,6 @@ def climbed_tree(data: Searched, start: Start, settings: SearchSettings) -> Tree
     return _Search(data, settings, lambda *_: None).climbed_tree(start)
 
 
-def _usual_threads(entries: int) -> int:
-    """More than one where rounds of moves take longer than threads take to begin."""
-    return ranks().cores if entries > _MANY else 1
-
-
 def _searches(
     here: Ranks,
     data: Searched,
@@ -134,9 +129,9 @@ class _Search:
         self._patience = settings.patience  # of the search at hand
         self._ahead, self._before = "", 0  # what is told: of which search, tries in vain of those before
         self._left = 1  # searches at least, for what is told
-        self._weights = data.weights
+        self._weights, self._many = data.weights, len(data.taxa) >= MANY
         patterns = sum(len(own) for own in self._weights)
-        threads = settings.threads or _usual_threads(len(data.taxa) * patterns)
+        threads = settings.threads or usual_threads(len(data.taxa) * patterns)
         self._messages = data.messages(max(settings.radius, FAR), threads)
         self._parsimony = data.parsimony()
         self._values: dict[str, ParameterValue] = {}
@@ -161,7 +156,8 @@ class _Search:
         likelihood = self._data.likelihood(edges, self._values, self._settings.threads)
         last = self._data.refined(likelihood)
         self._values = self._data.values_of(last)
-        difficulty = self._difficulty(state)
+        self._data.put(self._messages, self._values)
+        difficulty = state.difficulty(self._messages, np.concatenate(self._weights))
         supports = self._supports(last, state, wanted)
         searched = tuple(one.ended for one in states), state.tries, tuple(state.found)
         return SearchResult(last, likelihood, *searched, difficulty, supports)
@@ -223,7 +219,7 @@ class _Search:
         if state is None:
             fit = self._climbed(start)
             self._values = self._data.values_of(fit)
-            place = self._placed(self._data.edges_of(fit))
+            place = self._fitted(fit)
             state = SearchState(fit.log_likelihood, place, self._values, set(), [], [], start.origin)
             state.vain = self._vain
             state.meet(place, independent=True)
@@ -237,17 +233,6 @@ class _Search:
         done, total = self._before + state.in_vain, self._before + self._left * self._patience
         doing = Doing("search", done, total, self._ahead + what, "at least")
         self._told(doing, max(self._best, state.place.log_likelihood))
-
-    def _difficulty(self, state: SearchState) -> Difficulty | None:
-        """Of the trees on which independent climbs ended, under the final numbers."""
-        self._data.put(self._messages, self._values)
-        places = {place.key: place for place in state.hilltops}
-        sites: dict[int, np.ndarray] = {}
-        for key in dict.fromkeys(state.ends):
-            fit_lengths(self._messages, places[key].edges.copy(), 0.1)
-            sites[key] = self._messages.sites()
-        ends = [places[key].edges for key in state.ends]
-        return difficulty(ends, np.array([sites[key] for key in state.ends]), np.concatenate(self._weights))
 
     def _supports(
         self, last: Fit, state: SearchState, wanted: SupportSettings
@@ -263,37 +248,42 @@ class _Search:
 
     def climbed_once(self, start: Start) -> Fit:
         """Lengths, the model's numbers, moves, and both again."""
-        return self._refined(self._climbed_by_numbers(start, _COARSE))
+        return self._refined(self._climb_from(self._refined(self._begin(start))))
 
     def climbed_tree(self, start: Start) -> Tree:
         """Lengths, the model's numbers, moves, and lengths."""
-        place = self._climbed_by_numbers(start, _REPLICATE)
+        place = self._climb_from(self._refined(self._begin(start), most=_REPLICATE))
         if place.edges.lengths.ndim > 1:
             return self._refined(place).tree
         return tree_of(fit_lengths(self._messages, place.edges, 0.01).edges, self._data.taxa)
 
-    def _climbed_by_numbers(self, start: Start, steps: int) -> Place:
-        self._values = self._data.start_values() | dict(start.values or {})
-        begun = self._placed(self._data.edges(with_lengths(start.tree)))
-        return self._climb_from(self._refined(begun, most=steps))
-
     def _climbed(self, start: Start) -> Fit:
-        """From a start: lengths, the model's numbers, moves, and all again."""
+        """From a start: lengths, the model's numbers, moves, and all again, unless taxa are many."""
         fit = self._begun(start)
         self._told(Doing("first climb", 1, 3), fit.log_likelihood)
         fit = self._refined(self._climb_from(fit))
+        if self._many:
+            return fit
         self._told(Doing("first climb", 2, 3), fit.log_likelihood)
         return self._refined(self._climb_from(fit, closely=True))
 
     def _begun(self, start: Start) -> Fit:
         """Lengths, and the model's numbers from all their starts where none are given."""
-        self._values = self._data.start_values() | dict(start.values or {})
-        begun = self._placed(self._data.edges(with_lengths(start.tree)))
-        fit = self._refined(begun, self._data.starts(start.values))
+        begun, starts = self._begin(start), self._data.starts(start.values)
+        if self._many and len(starts) > 1:
+            fit = self._refined(begun, starts, most=_FEW)
+            begun, starts = Place(self._data.edges_of(fit), fit.log_likelihood), ({},)
+        fit = self._refined(begun, starts)
         return self._shaken(Place(self._data.edges_of(fit), fit.log_likelihood), None, _SHAKES) or fit
 
+    def _begin(self, start: Start) -> Place:
+        """Its tree and numbers, with lengths that need not be the best."""
+        self._values = self._data.start_values() | dict(start.values or {})
+        edges = self._data.edges(with_lengths(start.tree))
+        return Place(edges, -np.inf) if start.near else self._placed(edges)
+
     def _climb_from(self, fit: Fit, closely: bool = False) -> Place:
-        place = self._placed(self._data.edges_of(fit))
+        place = self._fitted(fit)
         return climb(self._messages, place, self._settings.radius, closely=closely, vain=self._vain)
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
@@ -337,7 +327,7 @@ class _Search:
 
     def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
         """A better tree, with its numbers fitted, for the best one."""
-        state.place = self._placed(self._data.edges_of(self._refined(better)))
+        state.place = self._fitted(self._refined(better))
         state.values, state.in_vain, state.led_back = self._values, 0, 0
         state.hilltops.append(state.place)
         state.found.append(Better(state.tries, kind, state.place.log_likelihood))
@@ -386,10 +376,15 @@ class _Search:
             self._vain.clear()
         return fit
 
-    def _placed(self, edges: HalfEdges) -> Place:
+    def _placed(self, edges: HalfEdges, sweeps: int = _SWEEPS) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""
         self._data.put(self._messages, self._values)
-        return fit_lengths(self._messages, edges, 0.1)
+        return fit_lengths(self._messages, edges, 0.1, sweeps)
+
+    def _fitted(self, fit: Fit) -> Place:
+        """That of a fit. Of many taxa a sweep takes as long as ten gradients of a fit, and gains next to
+        nothing after it."""
+        return self._placed(self._data.edges_of(fit), 0 if self._many else _SWEEPS)
 
     def _refined(self, place: Place, starts: Sequence[Values] = ({},), most: int = _COARSE) -> Fit:
         """Lengths and numbers fitted together, coarsely; the numbers are at hand then."""

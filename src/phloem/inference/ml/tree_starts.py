@@ -17,7 +17,9 @@ from phloem.tree.half_edges import HalfEdges, branch_splits, topology_key
 from phloem.tree.tree import Tree
 
 _STREAM = 5  # of random numbers
-_LEAST = 5  # climbs that say how hard the data are
+MANY = 500  # taxa, of which distances across the tree say little, and what is done to all is long
+_RADIUS = 10  # nodes that a subtree is moved there to save changes
+LEAST_CLIMBS = 5  # climbs that say how hard the data are
 _REJECTED = 1.6449  # standard errors; one-sided 5 % of a normal
 
 
@@ -25,18 +27,24 @@ _REJECTED = 1.6449  # standard errors; one-sided 5 % of a normal
 class Start:
     """A tree to begin from and how it came about; a file's tree may lack lengths. values: of the model's
     parameters, near their optimum; without them those are sought from all their starts. held: whether its
-    topology, multifurcations too, is the one that is asked about."""
+    topology, multifurcations too, is the one that is asked about; near: whether its lengths are, which are
+    not swept over one by one then before all are fitted together."""
 
     tree: Tree
     origin: str = "the tree given"
     values: Mapping[str, ParameterValue] | None = None
     held: bool = False
+    near: bool = False
 
 
 def bionj_start(alignment: Alignment) -> Start:
-    """BIONJ's tree, or a tree of few changes where there are no distances."""
+    """BIONJ's tree, of many taxa with subtrees moved while that saves changes; or a tree of few changes where
+    there are no distances."""
     made = starting_tree(alignment)
-    return Start(made.tree, made.origin)
+    if alignment.n_taxa < MANY:
+        return Start(made.tree, made.origin)
+    found = Parsimony(alignment).improved(made.tree, np.random.default_rng(0), _RADIUS)
+    return Start(found.tree, f"{made.origin}, moved to {found.score:,} changes", near=True)
 
 
 def parsimony_start(
@@ -89,7 +97,7 @@ class Difficulty(NamedTuple):
 def difficulty(ends: Sequence[HalfEdges], sites: np.ndarray, weights: np.ndarray) -> Difficulty | None:
     """ends: the trees that climbs reached, one a climb; None of fewer than five climbs, or four taxa.
     sites: (n, P) their log-likelihoods by pattern; weights: (P,)."""
-    if len(ends) < _LEAST or ends[0].n_tips < 4:
+    if len(ends) < LEAST_CLIMBS or ends[0].n_tips < 4:
         return None
     behind = (totals := sites @ weights).max() - totals
     apart = sites[int(np.argmax(totals))] - sites

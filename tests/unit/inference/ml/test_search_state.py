@@ -9,7 +9,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
-from phloem.inference.ml import tree_search
+from phloem.inference.ml import tree_search, tree_starts
 from phloem.inference.ml.branch_tests import SupportSettings
 from phloem.inference.ml.search_state import Checkpoint, Doing
 from phloem.inference.ml.searched import OneAlignment
@@ -74,6 +74,16 @@ def test_killed_searches_end_as_others_do_on_another_number_of_processes(hard, w
     tampered["state"]["place"]["lengths"] = [0.3] * len(tampered["state"]["place"]["lengths"])
     last.write_text(json.dumps(tampered))
     assert numbers(searched(hard, Checkpoint(path, "same", seconds=0.0))) != whole
+
+
+def test_a_killed_search_of_many_taxa_ends_as_another(hard, tmp_path, monkeypatch):
+    for module in (tree_starts, tree_search):
+        monkeypatch.setattr(module, "MANY", 10)
+    whole, path = numbers(searched(hard)), str(tmp_path / "x.checkpoint")
+    with pytest.raises(Killed):
+        searched(hard, Checkpoint(path, "same", seconds=0.0), kill_after="start 1, try 2")
+    assert numbers(searched(hard, Checkpoint(path, "same", seconds=0.0))) == whole
+    assert whole[3] or whole[2] >= 3
 
 
 def test_searches_do_not_depend_on_the_number_of_processes(hard, whole, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError, ModelError
+from phloem.inference.ml import tree_search, tree_starts
 from phloem.inference.ml.moves import Regraft, regraft
 from phloem.inference.ml.optimize import optimize
 from phloem.inference.ml.search import climb, hilltop, worth_a_look
@@ -102,6 +105,33 @@ def test_same_seed_same_tree_whatever_the_threads(simulated):
     assert one.optimum.log_likelihood == two.optimum.log_likelihood
     np.testing.assert_array_equal(one.optimum.branch_lengths, two.optimum.branch_lengths)
     assert one.origin.startswith("BIONJ") and one.tries == two.tries >= 3
+
+
+def test_of_many_taxa_a_tree_of_few_changes_is_climbed_from_once(truth, simulated, monkeypatch):
+    model = model_for_alignment("HKY+FQ+G4", simulated)
+    few = search_tree(simulated, model, settings=SearchSettings(patience=0, threads=1))
+    for module in (tree_starts, tree_search):
+        monkeypatch.setattr(module, "MANY", 12)
+    climbs = []
+
+    def counted(*given, **words):
+        climbs.append(words.get("closely", False))
+        return climb(*given, **words)
+
+    monkeypatch.setattr(tree_search, "climb", counted)
+    one, two = (search_tree(simulated, model, settings=SearchSettings(patience=0, threads=n)) for n in (1, 2))
+    assert climbs == [False, False] and "changes" in one.origin and "changes" not in few.origin
+    assert one.optimum.log_likelihood == two.optimum.log_likelihood
+    np.testing.assert_array_equal(one.optimum.branch_lengths, two.optimum.branch_lengths)
+    assert robinson_foulds(one.optimum.tree, truth) == 0 and one.optimum.converged
+    assert one.optimum.log_likelihood == pytest.approx(few.optimum.log_likelihood, abs=2e-4)
+    again = TreeLikelihood(simulated, one.optimum.tree, one.optimum.model_text, engine="reference")
+    assert again.log_likelihood() == pytest.approx(one.optimum.log_likelihood, rel=1e-10)
+    # planted: a start without lengths that is taken for one with near ones ends on the same tree all the same
+    bad = Start(uniform_unrooted(12, np.random.default_rng(8), 3.0), near=True)
+    bad = replace(bad, tree=replace(bad.tree, taxa=simulated.taxa))
+    found = search_tree(simulated, model, bad, SearchSettings(patience=2, threads=1)).optimum
+    assert found.log_likelihood == pytest.approx(few.optimum.log_likelihood, abs=0.01)
 
 
 def test_a_shaken_tree_is_another_tree_of_the_same_taxa(simulated):
