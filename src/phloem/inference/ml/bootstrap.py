@@ -5,8 +5,10 @@ Replicate k of seed s is the same alone or among others, on any number of thread
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +16,9 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.density.parts import Linkage
 from phloem.errors import InputError
-from phloem.hardware.ranks import Ranks
+from phloem.hardware.machine import available_bytes
+from phloem.hardware.ranks import Ranks, ranks
+from phloem.hardware.workers import answers_of
 from phloem.inference.ml.branch_tests import Sampling
 from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
@@ -26,6 +30,7 @@ from phloem.inference.ml.tree_starts import Start
 from phloem.io.journal import Journal
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import ParameterValue
+from phloem.pruning.cpu.directed_storage import bytes_of
 from phloem.tree.constraint import Constraint
 from phloem.tree.splits import split_members, tree_splits
 from phloem.tree.tree import Tree
@@ -35,6 +40,8 @@ ENOUGH = 0.03  # weighted Robinson-Foulds distance of two halves
 _PERMUTATIONS = 100
 _RARE = 0.05  # splits in a smaller share of the replicates do not count
 _STREAM = 3  # of random numbers
+_WORTH = 4.0  # seconds of work, from which it pays to start processes
+_SHARE_OF_MEMORY, _BYTES = 0.5, 2e8  # of what is free, that they may take; of one, without messages
 
 Told = Callable[[int, int], None]
 
@@ -182,28 +189,45 @@ def _own_replicates(
     n_kept = len(numbers) - len(missing)
 
     def work(k: int) -> Callable[[Place], Tree]:
-        return lambda place: kept.add(k, _replicate(k, resampling, values, settings, place))
+        return lambda place: kept.add(k, _replicate(resampling, values, settings, place, k))
 
     if resampling.device == "gpu" and missing:
         from phloem.inference.ml.replicates_on_gpu import Abreast
 
         groups = resampling.whole(Place("gpu")).groups
         done = Abreast(groups, len(missing)).run([work(k) for k in missing], lambda n: told(n_kept + n))
+        made = dict(zip(missing, done))
     else:
-        done = []
+        made = dict[int, Tree]()
         for k in missing:
-            done.append(work(k)(ON_CPU))
-            told(n_kept + len(done))
-    made = dict(zip(missing, done))
+            begin = time.perf_counter()
+            made[k] = work(k)(ON_CPU)
+            told(n_kept + len(made))
+            left = missing[len(made) :]
+            worth = (time.perf_counter() - begin) * len(left) > _WORTH
+            processes = _processes(resampling, settings) if worth else 1
+            if processes > 1:
+                one = partial(_replicate, resampling, values, replace(settings, threads=1), ON_CPU)
+                for number, tree in answers_of(one, left, processes):
+                    made[number] = kept.add(number, tree)
+                    told(n_kept + len(made))
+                break
     return [made[k] if k in made else kept.tree(k) for k in numbers]
 
 
+def _processes(resampling: Resampling, settings: SearchSettings) -> int:
+    """That may share replicates on this host: one a core, as far as there is memory."""
+    cores, free = settings.threads or ranks().cores, available_bytes()
+    own = _BYTES + sum(map(bytes_of, resampling.whole(ON_CPU).groups))
+    return cores if free is None else min(cores, int(_SHARE_OF_MEMORY * free / own))
+
+
 def _replicate(
-    k: int,
     resampling: Resampling,
     values: Mapping[str, ParameterValue],
     settings: SearchSettings,
     place: Place,
+    k: int,
 ) -> Tree:
     """Number k, from 0."""
     rng = np.random.default_rng([settings.seed, _STREAM, 0, k])

@@ -201,6 +201,10 @@ def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, 
     ]
     assert abs(np.mean(apart)) < 0.1 and np.abs(apart).max() < 0.4
     alone = bootstrap_trees(drawn, found.optimum.parameters, 2, SearchSettings(threads=2))
+    monkeypatch.setattr("phloem.inference.ml.bootstrap._WORTH", 0.0)  # by processes, however little it is
+    by_processes = bootstrap_trees(drawn, found.optimum.parameters, 4, SearchSettings(threads=2))
+    for one, other in zip(trees, by_processes, strict=False):
+        np.testing.assert_array_equal(one.lengths, other.lengths)
     assert [tree_splits(t).tobytes() for t in alone] == [tree_splits(t).tobytes() for t in trees[:2]]
 
     def drawn_on(size: int, replicates):
