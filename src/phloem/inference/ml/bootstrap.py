@@ -189,7 +189,7 @@ def _own_replicates(
     n_kept = len(numbers) - len(missing)
 
     def work(k: int) -> Callable[[Place], Tree]:
-        return lambda place: kept.add(k, _replicate(resampling, values, settings, place, k))
+        return lambda place: kept.add(k, _replicate(k, resampling, values, settings, place))
 
     if resampling.device == "gpu" and missing:
         from phloem.inference.ml.replicates_on_gpu import Abreast
@@ -207,7 +207,8 @@ def _own_replicates(
             worth = (time.perf_counter() - begin) * len(left) > _WORTH
             processes = _processes(resampling, settings) if worth else 1
             if processes > 1:
-                one = partial(_replicate, resampling, values, replace(settings, threads=1), ON_CPU)
+                how = replace(settings, threads=1)
+                one = partial(_replicate, resampling=resampling, values=values, settings=how, place=ON_CPU)
                 for number, tree in answers_of(one, left, processes):
                     made[number] = kept.add(number, tree)
                     told(n_kept + len(made))
@@ -223,11 +224,11 @@ def _processes(resampling: Resampling, settings: SearchSettings) -> int:
 
 
 def _replicate(
+    k: int,
     resampling: Resampling,
     values: Mapping[str, ParameterValue],
     settings: SearchSettings,
     place: Place,
-    k: int,
 ) -> Tree:
     """Number k, from 0."""
     rng = np.random.default_rng([settings.seed, _STREAM, 0, k])
