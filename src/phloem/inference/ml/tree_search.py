@@ -274,6 +274,8 @@ class _Search:
             fit = self._refined(begun, starts, most=_FEW)
             begun, starts = Place(self._data.edges_of(fit), fit.log_likelihood), ({},)
         fit = self._refined(begun, starts)
+        if self._data.n_classes == 1:
+            return fit
         return self._shaken(Place(self._data.edges_of(fit), fit.log_likelihood), None, _SHAKES) or fit
 
     def _begin(self, start: Start) -> Place:
