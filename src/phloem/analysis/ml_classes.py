@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.searched import Likelihood
 
-_CLASSES = re.compile(r"[+*]H[\d{]", re.IGNORECASE)
+_CLASSES = re.compile(r"[+*]H(?![A-Z])", re.IGNORECASE)  # +H4, +H{…}, +H alone
 
 
 def has_classes(model: str | None) -> bool:
