@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from phloem.analysis.model_file import model_string
 from phloem.io.trees import newick_text
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -38,12 +36,10 @@ def class_records(likelihood: Likelihood, rows: Distinct) -> dict[str, Any]:
     if not trees:
         return {}
     assert isinstance(likelihood, TreeLikelihood)
-    model = likelihood.model.evaluate(likelihood.parameters)
-    weights = np.bincount(model.length_class, model.weights)
     return {
         "classes": [
             {"weight": weight, "tree_length": length, "tree": newick_text([tree]).strip()}
-            for tree, weight, length in zip(trees, (weights / weights.sum()).tolist(), _lengths(trees))
+            for tree, weight, length in zip(trees, likelihood.length_weights.tolist(), _lengths(trees))
         ]
     }
 

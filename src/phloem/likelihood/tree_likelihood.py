@@ -100,12 +100,22 @@ class TreeLikelihood:
 
         Under +H they are the means over variable sites; trees has those of every class.
         """
-        return self._tree_of(self._weights_of_lengths() @ np.atleast_2d(self._accepted.lengths))
+        return self._tree_of(self.length_weights @ np.atleast_2d(self._accepted.lengths))
 
     @property
     def trees(self) -> tuple[Tree, ...]:
         """The tree with every set of branch lengths: one, or K under +H."""
         return tuple(self._tree_of(lengths) for lengths in np.atleast_2d(self._accepted.lengths))
+
+    @property
+    def length_weights(self) -> np.ndarray:
+        """(K,) how often variable sites have each set of branch lengths; sum 1."""
+        model = self._accepted.point.model
+        if model.n_length_classes == 1:
+            return np.ones(1)
+        site_model = self._accepted.point.site_model
+        weights = np.bincount(site_model.length_class, site_model.weights)
+        return weights / weights.sum()
 
     @property
     def branch_names(self) -> tuple[str, ...]:
@@ -359,15 +369,6 @@ class TreeLikelihood:
         self._pending()
         self._evaluator.reject()
         self._proposed = None
-
-    def _weights_of_lengths(self) -> np.ndarray:
-        """(K,) how often variable sites have each set of branch lengths; sum 1."""
-        model = self._accepted.point.model
-        if model.n_length_classes == 1:
-            return np.ones(1)
-        site_model = self._accepted.point.site_model
-        weights = np.bincount(site_model.length_class, site_model.weights)
-        return weights / weights.sum()
 
     def _tree_of(self, lengths: np.ndarray) -> Tree:
         tree = self._accepted.layout.tree

@@ -139,14 +139,14 @@ def _order_free_rates(likelihood: BlockLikelihood) -> None:
 def _order_classes(likelihood: BlockLikelihood) -> None:
     """Classes of sites with branch lengths of their own by rising tree length, where nothing but their
     numbers tells them apart."""
-    if not isinstance(likelihood, TreeLikelihood) or not classes_are_alike(likelihood.model):
+    if not isinstance(likelihood, TreeLikelihood) or not _classes_are_alike(likelihood.model):
         return
     lengths, weights = likelihood.branch_lengths, np.asarray(likelihood.parameters["weights"])
     order = np.argsort(lengths.sum(1), kind="stable")
     likelihood.set(branch_lengths=lengths[order], parameters={"weights": weights[order]})
 
 
-def classes_are_alike(model: Model) -> bool:
+def _classes_are_alike(model: Model) -> bool:
     """Whether a model has classes with branch lengths of their own that may change places."""
     own_weights = any(p.name == "weights" for p in model.free)
     return model.n_length_classes > 1 and not model.fused and own_weights

@@ -111,6 +111,12 @@ def _trees_of(edges: HalfEdges, taxa: tuple[str, ...]) -> list[Tree]:
     return [tree_of(HalfEdges(edges.back, own), taxa) for own in columns]
 
 
+def _edges_of_sets(trees: Sequence[Tree], taxa: tuple[str, ...]) -> HalfEdges:
+    """The way back: trees of one shape."""
+    sets = [half_edges(tree, taxa) for tree in trees]
+    return HalfEdges(sets[0].back, np.stack([one.lengths for one in sets], 1))
+
+
 def _lengths_of(tree: Tree, taxa: tuple[str, ...]) -> np.ndarray:
     """(B,) as a likelihood has them."""
     return tree_layout(tree, taxa).tree.lengths[:-1]
@@ -214,8 +220,7 @@ class OneAlignment:
             return self.edges(fit.tree)
         last = fit.tree.lengths[-1]
         trees = [replace(fit.tree, lengths=np.append(own, last)) for own in fit.branch_lengths]
-        sets = [half_edges(tree, self.taxa) for tree in trees]
-        return HalfEdges(sets[0].back, np.stack([one.lengths for one in sets], 1))
+        return _edges_of_sets(trees, self.taxa)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,12 +352,11 @@ class SeveralParts:
         assert isinstance(fit, PartitionedOptimum)
         if len(self._sets) == 1:
             return half_edges(fit.tree, self.taxa)
-        firsts = [own[0] for own in self._sets]
-        sets = []
-        for i in firsts:
+        trees = []
+        for i in (own[0] for own in self._sets):
             tree = fit.part_trees[self.parts[i].name]
-            sets.append(half_edges(replace(tree, lengths=tree.lengths / self._units[i]), self.taxa))
-        return HalfEdges(sets[0].back, np.stack([one.lengths for one in sets], 1))
+            trees.append(replace(tree, lengths=tree.lengths / self._units[i]))
+        return _edges_of_sets(trees, self.taxa)
 
     def _by_part(self, values: Mapping[str, ParameterValue]) -> dict[str, dict[str, ParameterValue]]:
         found: dict[str, dict[str, ParameterValue]] = {part.name: {} for part in self.parts}
